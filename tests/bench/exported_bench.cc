@@ -53,11 +53,15 @@ void Write(worker::BlockCompute& block, const worker::PreparedStep& step, const 
     out << table.name << ' ' << all.size() << '\n';
     out.write(reinterpret_cast<const char*>(all.data()), static_cast<std::streamsize>(all.size() * sizeof(float)));
   }
-  for (const worker::DenseParameter& parameter : block.Parameters()) {
-    if (parameter.spec.role != worker::ParameterRole::kTrained) continue;
-    out << parameter.spec.name << ' ' << parameter.gradient.size() << '\n';
-    out.write(reinterpret_cast<const char*>(parameter.gradient.data()),
-              static_cast<std::streamsize>(parameter.gradient.size_bytes()));
+  const std::vector<worker::DenseParameter> parameters = block.Parameters();
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const worker::ParameterSpec& spec = parameters[p].spec;
+    if (spec.role != worker::ParameterRole::kTrained) continue;
+    std::vector<float> gradient(static_cast<size_t>(spec.Size()));
+    if (!block.ReadValues(p, worker::DensePart::kGradient, 0, gradient).ok()) continue;  // the reader misses it
+    out << spec.name << ' ' << gradient.size() << '\n';
+    out.write(reinterpret_cast<const char*>(gradient.data()),
+              static_cast<std::streamsize>(gradient.size() * sizeof(float)));
   }
 }
 
@@ -115,7 +119,6 @@ absl::Status Run(const std::string& path, const std::string& device, int steps, 
     for (size_t t = 0; t < data_of.rows.size(); ++t) block->SetRows(0, static_cast<int>(t), data_of.rows[t]);
     MEDLEY_RETURN_IF_ERROR(block->Forward({}, data_of.batch.View(0, count), {}).status());
     MEDLEY_RETURN_IF_ERROR(block->Backward({}, {}).status());
-    block->Gradients();
     const double loss = block->LossSum(0) / count;
     if (step == 1 && !gradients.empty()) Write(*block, data_of, gradients);
     MEDLEY_RETURN_IF_ERROR(block->ApplyUpdate(optimizer.AtStep(step)));

@@ -95,8 +95,7 @@ class IdleBlock final : public BlockCompute {
   double LossSum(int) const override { return 0; }
   int64_t LossSamples(int) const override { return 0; }
   absl::Status ApplyUpdate(const Optimizer&) override { return ++step_, absl::OkStatus(); }
-  std::array<std::span<float>, 2> Newest() override { return {}; }
-  void KeepAgreed() override {}
+  absl::Status KeepAgreed() override { return absl::OkStatus(); }
   void ForgetAgreed() override {}
   int64_t AppliedStep() const override { return step_; }
   int64_t AgreedStep() const override { return step_; }

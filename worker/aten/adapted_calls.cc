@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "worker/aten/device_mask.h"
 #include "worker/model/random.h"
 
 namespace medley::worker::aten {
@@ -19,13 +20,18 @@ c10::optional<Tensor> OptionalTensor(const c10::IValue& value) {
 // the mask of the first).
 Tensor MaskFor(const RunContext& context, int call, const Tensor& like, int axis, double dropped) {
   const Tensor moved = axis > 0 ? like.movedim(axis, 0) : like;
-  Tensor mask = at::empty(moved.sizes(), at::TensorOptions().dtype(at::kFloat));  // in the host's memory
   const int64_t rows = axis < 0 ? 1 : context.samples;
-  const auto each = static_cast<size_t>(rows == 0 ? 0 : mask.numel() / rows);
-  for (int64_t row = 0; row < rows; ++row) {
-    worker::DropoutMask(
-        {.seed = context.seed, .call = call, .step = context.step, .sample = axis < 0 ? 0 : context.first_sample + row},
-        1 - dropped, {mask.data_ptr<float>() + row * static_cast<int64_t>(each), each});
+  const int64_t each = rows == 0 ? 0 : moved.numel() / rows;
+  worker::Draw draw{.seed = context.seed, .call = call, .step = context.step, .sample = 0};
+  if (axis >= 0) draw.sample = context.first_sample;
+  Tensor mask;
+  if (like.device().is_cpu()) {
+    mask = at::empty(moved.sizes(), at::TensorOptions().dtype(at::kFloat));
+    for (int64_t row = 0; row < rows; ++row, ++draw.sample) {
+      worker::DropoutMask(draw, 1 - dropped, {mask.data_ptr<float>() + row * each, static_cast<size_t>(each)});
+    }
+  } else {
+    mask = MasksOnDevice(draw, 1 - dropped, rows, each, like.options()).reshape(moved.sizes());
   }
   if (axis > 0) mask = mask.movedim(0, axis);
   return mask.to(like.device(), like.scalar_type());
@@ -117,7 +123,7 @@ void Attention(const RunContext& context, int call, int axis, Stack& stack) {
     key = key.repeat_interleave(query.size(-3) / key.size(-3), -3);
     value = value.repeat_interleave(query.size(-3) / value.size(-3), -3);
   }
-  Tensor scores = at::matmul(query * scale, key.transpose(-2, -1));
+  Tensor scores = at::matmul(query * scale, key.transpose(-2, -1)).to(query.scalar_type());  // also in bfloat16
   if (stack[5].toBool()) {
     const Tensor allowed = at::ones({query.size(-2), key.size(-2)}, query.options().dtype(at::kBool)).tril();
     scores = scores.masked_fill(allowed.logical_not(), -INFINITY);

@@ -2,183 +2,17 @@
 
 #include <algorithm>
 #include <exception>
-#include <map>
-#include <optional>
 #include <set>
-#include <utility>
 
 #include "common/base/status.h"
 #include "common/model/operation_range.h"
-#include "worker/aten/block_memory.h"
-#include "worker/aten/call_list.h"
+#include "worker/aten/aten_block_rep.h"
 #include "worker/aten/conversions.h"
-#include "worker/aten/errors.h"
-#include "worker/aten/freed_memory.h"
-#include "worker/aten/open_tables.h"
 #include "worker/aten/packing.h"
 #include "worker/exported/archive.h"
-#include "worker/model/aligned_floats.h"
-#include "worker/model/block_shape.h"
 #include "worker/model/losses.h"
 
 namespace medley::worker::aten {
-
-using worker::AlignedFloats;
-using worker::BatchView;
-using worker::BlockShape;
-using worker::Graph;
-using worker::ParameterRole;
-using worker::ParameterSpec;
-using worker::Pass;
-using worker::StepShape;
-using worker::Values;
-
-namespace {
-
-// A parameter or statistic: where its values are, and what the calls see.
-struct Bound {
-  int slot = 0;
-  size_t dense = 0;  // of the DenseStore
-  ParameterRole role = ParameterRole::kTrained;
-  at::ScalarType type = at::kFloat;
-  std::vector<int64_t> sizes;
-  int changed = -1;  // statistic: the slot of its new value; -1: its own, which is changed in place
-};
-
-struct Constant {
-  int slot = 0;
-  at::Tensor tensor;
-};
-
-struct FromBatch {
-  int slot = 0;
-  worker::InputSlice slice;
-  at::ScalarType type = at::kFloat;
-};
-
-// A tensor that comes from, or goes to, another block.
-struct Passed {
-  int slot = 0;
-  size_t value = 0;   // of the block's inputs or outputs
-  int64_t first = 0;  // of its floats within a row
-  const cut::Crossing* crossing = nullptr;
-};
-
-// One micro-batch from its forward to its backward pass.
-struct Micro {
-  BatchView features;
-  std::vector<at::Tensor> parameters;  // by Bound; undefined where it has no gradient
-  std::vector<at::Tensor> rows;        // by table
-  std::vector<at::Tensor> inputs;      // by Passed; undefined where it has no gradient
-  std::vector<at::Tensor> outputs;     // by Passed
-  std::vector<at::Tensor> changes;     // by Bound: of statistics, else undefined
-  at::Tensor result;
-  AlignedFloats loss_gradient;
-  std::vector<AlignedFloats> packed;             // by output of the block
-  std::vector<std::span<const float>> returned;  // by output of the block
-};
-
-struct OpenStep {
-  StepShape shape;
-  std::vector<Micro> micros;
-  OpenTables tables;
-  int left = 0;  // micro-batches without a backward pass
-  double loss_sum = 0;
-  int64_t loss_samples = 0;
-};
-
-}  // namespace
-
-class AtenBlock::Rep {
- public:
-  Rep(const Graph& graph, model::OperationRange range, const Options& options)
-      : cut_(graph.imported->cut),
-        imported_(graph.imported),
-        operations_(graph.operations.begin() + range.first, graph.operations.begin() + range.end),
-        range_(range),
-        seed_(options.seed),
-        shape_(ShapeOfBlock(graph, range)),
-        table_specs_(ParametersOf(operations_, true)),
-        memory_(ParametersOf(operations_, false), options.optimizer, options.seed, options.kept_updates,
-                options.device),
-        has_loss_(operations_.back().kind == worker::OperationKind::kLoss) {}
-
-  absl::Status Prepare();
-
-  const BlockShape& shape() const { return shape_; }
-  bool has_loss() const { return has_loss_; }
-  BlockMemory& memory() { return memory_; }
-  const std::vector<ParameterSpec>& tables() const { return table_specs_; }
-  const OpenStep& step(int slot) const { return open_.at(static_cast<size_t>(slot)); }
-
-  void BeginStep(const StepShape& shape) {
-    OpenStep& open = StepOf(shape.slot);
-    open.shape = shape;
-    open.left = shape.micro_batches;
-    open.loss_sum = 0;
-    open.loss_samples = 0;
-    if (open.micros.size() < static_cast<size_t>(shape.micro_batches)) {
-      open.micros.resize(static_cast<size_t>(shape.micro_batches));
-    }
-    memory_.ForgetGradients(shape.step);
-  }
-
-  void SetRows(int slot, int table, std::span<const float> rows) {
-    StepOf(slot).tables.Set(static_cast<size_t>(table), rows);  // for Infer also before the first step
-  }
-
-  absl::StatusOr<Values> Forward(Pass pass, const BatchView& features, Values inputs);
-  absl::StatusOr<Values> Backward(Pass pass, Values output_gradients);
-  absl::StatusOr<Values> Infer(const BatchView& features, Values inputs);
-
-  // Those of a step whose micro-batches did not all have a backward pass are collected here. After an error ApplyUpdate
-  // tries again, and returns its error.
-  std::span<float> Gradients() {
-    failure_ = memory_.CollectGradients();
-    return memory_.store().Gradients();
-  }
-  const absl::Status& failure() const { return failure_; }
-
- private:
-  OpenStep& StepOf(int slot) {
-    while (open_.size() <= static_cast<size_t>(slot)) open_.emplace_back().tables.Resize(table_specs_.size());
-    return open_[static_cast<size_t>(slot)];
-  }
-  absl::Status BindStored();
-  absl::Status BindPassed();
-  absl::Status Run(Micro& micro, const BatchView& features, Values inputs, RunContext context, int64_t version,
-                   const OpenTables& tables);
-  absl::Status PackOutputs(Micro& micro);
-  absl::StatusOr<std::span<const float>> Logits(Micro& micro);  // samples x outputs
-  static float Scale(const StepShape& shape) { return 1.0F / static_cast<float>(std::max(1, shape.global_samples)); }
-  absl::StatusOr<std::vector<int64_t>> SizesOf(const Passed& passed, int64_t samples) const {
-    return cut::SizesOf(*cut_, passed.crossing->value, samples);
-  }
-
-  const std::shared_ptr<const cut::Cut> cut_;
-  const std::shared_ptr<const worker::ImportedModel> imported_;
-  const std::vector<worker::Operation> operations_;
-  const model::OperationRange range_;
-  const uint64_t seed_;
-  const BlockShape shape_;
-  const std::vector<ParameterSpec> table_specs_;
-  BlockMemory memory_;
-  absl::Status failure_;  // of the last Gradients()
-  const bool has_loss_;
-  CallList calls_;
-  std::vector<Bound> bound_;
-  std::vector<int> table_slots_;  // by table
-  std::vector<Constant> constants_;
-  std::vector<FromBatch> from_batch_;
-  std::vector<Passed> inputs_, outputs_;
-  std::optional<Passed> result_;  // what the loss takes
-  bool result_passed_ = false;    // it comes from another block
-  std::vector<OpenStep> open_;    // by slot
-  Micro infer_;
-  AlignedFloats logits_;
-  std::vector<AlignedFloats> input_gradients_;
-  std::vector<std::span<const float>> returned_gradients_;
-};
 
 absl::Status AtenBlock::Rep::Prepare() {
   std::set<int> nodes;
@@ -195,7 +29,7 @@ absl::Status AtenBlock::Rep::Prepare() {
       }
     }
   }
-  MEDLEY_ASSIGN_OR_RETURN(calls_, CallList::Compile(*cut_, {nodes.begin(), nodes.end()}, kept, memory_.place()));
+  MEDLEY_ASSIGN_OR_RETURN(calls_, CallList::Compile(*cut_, {nodes.begin(), nodes.end()}, kept, place_.device()));
   MEDLEY_RETURN_IF_ERROR(BindPassed());
   return BindStored();
 }
@@ -236,12 +70,15 @@ absl::Status AtenBlock::Rep::BindStored() {
       continue;
     }
     if (known == dense.end()) {
-      MEDLEY_ASSIGN_OR_RETURN(at::Tensor constant, memory_.ToPlace(TensorOf(stored->second)));
+      MEDLEY_ASSIGN_OR_RETURN(at::Tensor constant, place_.ToPlace(TensorOf(stored->second)));
       constants_.push_back({slot, std::move(constant)});
       continue;
     }
+    std::vector<float> values(static_cast<size_t>(specs[known->second].Size()));
+    CopyStored(stored->second, values);
     for (size_t i = known->second; i < specs.size(); ++i) {
-      if (specs[i].name == known->first) CopyStored(stored->second, memory_.store().Weights(i));
+      if (specs[i].name != known->first) continue;
+      MEDLEY_RETURN_IF_ERROR(store_->Write(i, DensePart::kWeights, 0, values));
     }
     exported::LetGo(*cut_->program, stored->second);
     if (slot < 0) continue;
@@ -292,6 +129,7 @@ absl::Status AtenBlock::Rep::Run(Micro& micro, const BatchView& features, Values
   micro.changes.assign(bound_.size(), {});
   micro.result = at::Tensor();
   context.samples = samples;
+  context.precision = precision_;
   context.values.assign(calls_.slots(), {});
   const auto set = [&](int slot, const at::Tensor& tensor) {
     if (slot >= 0) context.values[static_cast<size_t>(slot)] = tensor;
@@ -300,7 +138,7 @@ absl::Status AtenBlock::Rep::Run(Micro& micro, const BatchView& features, Values
   std::vector<at::Tensor> statistics(bound_.size());
   for (size_t i = 0; i < bound_.size(); ++i) {
     const Bound& bound = bound_[i];
-    MEDLEY_ASSIGN_OR_RETURN(at::Tensor tensor, memory_.Values(version, bound.dense, bound.sizes));
+    at::Tensor tensor = store_->Values(version, bound.dense, bound.sizes);
     if (bound.role == ParameterRole::kStatistic) {
       statistics[i] = tensor = tensor.to(bound.type, false, true);
     } else if (bound.role == ParameterRole::kTrained && context.training) {
@@ -310,21 +148,21 @@ absl::Status AtenBlock::Rep::Run(Micro& micro, const BatchView& features, Values
   }
   micro.rows.assign(tables.size(), {});
   for (size_t t = 0; t < tables.size(); ++t) {
-    MEDLEY_ASSIGN_OR_RETURN(at::Tensor rows, memory_.ToPlace(tables.Rows(t, table_specs_[t])));
+    MEDLEY_ASSIGN_OR_RETURN(at::Tensor rows, place_.ToPlace(tables.Rows(t, table_specs_[t])));
     if (context.training) micro.rows[t] = rows = at::detach(rows).set_requires_grad(true);
     set(table_slots_[t], rows);
   }
   for (const Constant& constant : constants_) set(constant.slot, constant.tensor);
   for (const FromBatch& from : from_batch_) {
-    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor placed, memory_.ToPlace(FromBatchRows(features, from.slice, from.type)));
+    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor placed, place_.ToPlace(FromBatchRows(features, from.slice, from.type)));
     set(from.slot, placed);
   }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const Passed& passed = inputs_[i];
     MEDLEY_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, SizesOf(passed, samples));
     MEDLEY_ASSIGN_OR_RETURN(at::Tensor tensor,
-                            memory_.ToPlace(Unpack(*passed.crossing, sizes, samples, inputs[passed.value], passed.first,
-                                                   shape_.inputs[passed.value].width)));
+                            place_.ToPlace(Unpack(*passed.crossing, sizes, samples, inputs[passed.value], passed.first,
+                                                  shape_.inputs[passed.value].width)));
     if (context.training && at::isFloatingType(tensor.scalar_type())) {
       micro.inputs[i] = tensor = at::detach(tensor).set_requires_grad(true);
     }
@@ -343,8 +181,7 @@ absl::Status AtenBlock::Rep::Run(Micro& micro, const BatchView& features, Values
     if (bound.role != ParameterRole::kStatistic) continue;
     const at::Tensor now =
         bound.changed >= 0 ? context.values[static_cast<size_t>(bound.changed)].toTensor() : statistics[i];
-    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor before, memory_.Values(version, bound.dense, bound.sizes));
-    micro.changes[i] = now.to(at::kFloat) - before;
+    micro.changes[i] = now.to(at::kFloat) - store_->Values(version, bound.dense, bound.sizes);
   }
   return absl::OkStatus();
 }
@@ -356,7 +193,7 @@ absl::Status AtenBlock::Rep::PackOutputs(Micro& micro) {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Passed& passed = outputs_[i];
     const int64_t width = shape_.outputs[passed.value].width;
-    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor output, memory_.ToHost(micro.outputs[i]));
+    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor output, place_.ToHost(micro.outputs[i]));
     if (passed.crossing->floats == width && output.is_same(micro.outputs[i]))
       micro.returned[passed.value] = AsRows(*passed.crossing, output, samples);
     if (!micro.returned[passed.value].empty() && passed.first == 0 && passed.crossing->floats == width) continue;
@@ -372,7 +209,7 @@ absl::Status AtenBlock::Rep::PackOutputs(Micro& micro) {
 absl::StatusOr<std::span<const float>> AtenBlock::Rep::Logits(Micro& micro) {
   const cut::Crossing& crossing = *result_->crossing;
   const int64_t samples = micro.features.samples;
-  MEDLEY_ASSIGN_OR_RETURN(const at::Tensor result, memory_.ToHost(micro.result));
+  MEDLEY_ASSIGN_OR_RETURN(const at::Tensor result, place_.ToHost(micro.result));
   if (result.is_same(micro.result)) {
     if (const auto rows = AsRows(crossing, result, samples); !rows.empty()) return rows;
   }
@@ -395,6 +232,10 @@ absl::StatusOr<Values> AtenBlock::Rep::Forward(Pass pass, const BatchView& featu
   MEDLEY_RETURN_IF_ERROR(Run(micro, features, inputs, context, open.shape.version, open.tables));
   MEDLEY_RETURN_IF_ERROR(PackOutputs(micro));
   if (!has_loss_) return micro.returned;
+  if (place_.apart()) {
+    MEDLEY_RETURN_IF_ERROR(AddLoss(open, micro));
+    return micro.returned;
+  }
   MEDLEY_ASSIGN_OR_RETURN(const std::span<const float> logits, Logits(micro));
   const auto outputs = static_cast<int64_t>(result_->crossing->floats);
   micro.loss_gradient.Grow(logits.size());
@@ -412,8 +253,8 @@ absl::StatusOr<Values> AtenBlock::Rep::Infer(const BatchView& features, Values i
   if (features.samples > 0) {
     static const OpenTables kNone;
     const RunContext context{.training = false, .seed = seed_};
-    MEDLEY_RETURN_IF_ERROR(Run(infer_, features, inputs, context, memory_.store().applied_step(),
-                               open_.empty() ? kNone : open_.front().tables));
+    MEDLEY_RETURN_IF_ERROR(
+        Run(infer_, features, inputs, context, store_->applied_step(), open_.empty() ? kNone : open_.front().tables));
     MEDLEY_RETURN_IF_ERROR(PackOutputs(infer_));
   }
   if (!has_loss_) return infer_.returned;
@@ -432,13 +273,9 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
     return base::InvalidArgument("the block needs {} gradients of outputs, got {}", shape_.outputs.size(),
                                  output_gradients.size());
   }
-  MEDLEY_RETURN_IF_ERROR(memory_.BeginGradients(open.shape.step));
-  const bool last = --open.left == 0;
+  store_->BeginGradients(open.shape.step);
   returned_gradients_.assign(shape_.inputs.size(), {});
-  if (samples == 0) {
-    if (last) MEDLEY_RETURN_IF_ERROR(memory_.CollectGradients());
-    return returned_gradients_;
-  }
+  if (samples == 0) return returned_gradients_;
   std::vector<at::Tensor> outputs, gradients, leaves;
   const auto add = [&](const at::Tensor& output, const Passed& passed, std::span<const float> rows,
                        int64_t width) -> absl::Status {
@@ -446,7 +283,7 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
     MEDLEY_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, SizesOf(passed, samples));
     outputs.push_back(output);
     MEDLEY_ASSIGN_OR_RETURN(at::Tensor gradient,
-                            memory_.ToPlace(Unpack(*passed.crossing, sizes, samples, rows, passed.first, width)));
+                            place_.ToPlace(Unpack(*passed.crossing, sizes, samples, rows, passed.first, width)));
     gradients.push_back(std::move(gradient));
     return absl::OkStatus();
   };
@@ -460,7 +297,12 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
     }
     MEDLEY_RETURN_IF_ERROR(add(micro.outputs[i], outputs_[i], rows, width));
   }
-  if (has_loss_) {
+  if (micro.result_gradient.defined()) {
+    if (micro.result.requires_grad()) {
+      outputs.push_back(micro.result);
+      gradients.push_back(micro.result_gradient);
+    }
+  } else if (has_loss_) {
     const auto floats = static_cast<size_t>(samples * result_->crossing->floats);
     MEDLEY_RETURN_IF_ERROR(add(micro.result, {.crossing = result_->crossing}, micro.loss_gradient.First(floats),
                                result_->crossing->floats));
@@ -479,9 +321,9 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
   for (size_t i = 0; i < bound_.size(); ++i) {
     if (micro.parameters[i].defined()) {
       if (const at::Tensor& gradient = found[next++]; gradient.defined())
-        memory_.AddGradient(bound_[i].dense, gradient, 1);
+        store_->AddGradient(bound_[i].dense, gradient, 1);
     } else if (micro.changes[i].defined()) {
-      memory_.AddGradient(bound_[i].dense, micro.changes[i], static_cast<float>(samples) * Scale(open.shape));
+      store_->AddGradient(bound_[i].dense, micro.changes[i], static_cast<float>(samples) * Scale(open.shape));
     }
   }
   for (size_t t = 0; t < micro.rows.size(); ++t) {
@@ -489,7 +331,7 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
     const at::Tensor gradient = found[next++];
     if (!gradient.defined()) continue;
     MEDLEY_ASSIGN_OR_RETURN(const at::Tensor here,
-                            memory_.ToHost(gradient.is_sparse() ? gradient.to_dense() : gradient));
+                            place_.ToHost(gradient.is_sparse() ? gradient.to_dense() : gradient));
     open.tables.AddGradient(t, table_specs_[t], here);
   }
   input_gradients_.resize(shape_.inputs.size());
@@ -501,7 +343,7 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const Passed& passed = inputs_[i];
     MEDLEY_ASSIGN_OR_RETURN(const at::Tensor gradient,
-                            memory_.ToHost(micro.inputs[i].defined() ? found[next++] : at::Tensor()));
+                            place_.ToHost(micro.inputs[i].defined() ? found[next++] : at::Tensor()));
     const int64_t width = shape_.inputs[passed.value].width;
     Pack(*passed.crossing, gradient, samples,
          input_gradients_[passed.value].First(static_cast<size_t>(samples * width)), passed.first, width);
@@ -512,89 +354,8 @@ absl::StatusOr<Values> AtenBlock::Rep::Backward(Pass pass, Values output_gradien
   micro.inputs.clear();
   micro.outputs.clear();
   micro.changes.clear();
-  micro.result = at::Tensor();
-  if (last) MEDLEY_RETURN_IF_ERROR(memory_.CollectGradients());
+  micro.result = micro.result_gradient = at::Tensor();
   return returned_gradients_;
-}
-
-AtenBlock::AtenBlock(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
-AtenBlock::~AtenBlock() = default;
-
-absl::StatusOr<std::unique_ptr<AtenBlock>> AtenBlock::Create(const Graph& graph, model::OperationRange range,
-                                                             const Options& options) try {
-  KeepFreedMemory();
-  const int count = static_cast<int>(graph.operations.size());
-  if (graph.imported == nullptr || range.first < 0 || range.first >= range.end || range.end > count) {
-    return base::InvalidArgument("a stage cannot have operations [{}, {}): the exported model has {}", range.first,
-                                 range.end, count);
-  }
-  at::set_num_threads(std::max(1, options.threads));
-  if (options.device != nullptr) at::globalContext().setAllowTF32CuDNN(false);  // float32 as on CPUs
-  auto rep = std::make_unique<Rep>(graph, range, options);
-  MEDLEY_RETURN_IF_ERROR(rep->Prepare());
-  return std::unique_ptr<AtenBlock>(new AtenBlock(std::move(rep)));
-} catch (const std::exception& error) {
-  return FromTorch(error, fmt::format("operations [{}, {}) of the exported model", range.first, range.end));
-}
-
-const std::vector<worker::BlockValue>& AtenBlock::Inputs() const { return rep_->shape().inputs; }
-const std::vector<worker::BlockValue>& AtenBlock::Outputs() const { return rep_->shape().outputs; }
-bool AtenBlock::IsLast() const { return rep_->has_loss(); }
-const std::vector<ParameterSpec>& AtenBlock::Tables() const { return rep_->tables(); }
-void AtenBlock::BeginStep(const StepShape& shape) { rep_->BeginStep(shape); }
-void AtenBlock::SetRows(int slot, int table, std::span<const float> rows) { rep_->SetRows(slot, table, rows); }
-
-absl::StatusOr<Values> AtenBlock::Forward(Pass pass, const BatchView& features, Values inputs) try {
-  return rep_->Forward(pass, features, inputs);
-} catch (const std::exception& error) {
-  return FromTorch(error, fmt::format("forward pass of micro-batch {}", pass.micro));
-}
-
-absl::StatusOr<Values> AtenBlock::Backward(Pass pass, Values output_gradients) try {
-  return rep_->Backward(pass, output_gradients);
-} catch (const std::exception& error) {
-  return FromTorch(error, fmt::format("backward pass of micro-batch {}", pass.micro));
-}
-
-absl::StatusOr<Values> AtenBlock::Infer(const BatchView& features, Values inputs) try {
-  return rep_->Infer(features, inputs);
-} catch (const std::exception& error) {
-  return FromTorch(error, "inference");
-}
-
-std::span<const float> AtenBlock::RowGradients(int slot, int table) const {
-  return rep_->step(slot).tables.Gradients(static_cast<size_t>(table));
-}
-std::span<float> AtenBlock::Gradients() { return rep_->Gradients(); }
-std::vector<worker::DenseParameter> AtenBlock::Parameters() {
-  rep_->memory().ForgetCopies();  // the caller may write
-  return rep_->memory().store().Parameters();
-}
-double AtenBlock::LossSum(int slot) const { return rep_->step(slot).loss_sum; }
-int64_t AtenBlock::LossSamples(int slot) const { return rep_->step(slot).loss_samples; }
-
-absl::Status AtenBlock::ApplyUpdate(const worker::Optimizer& optimizer) {
-  rep_->Gradients();
-  MEDLEY_RETURN_IF_ERROR(rep_->failure());
-  rep_->memory().store().ApplyUpdate(optimizer);
-  return absl::OkStatus();
-}
-std::array<std::span<float>, 2> AtenBlock::Newest() {
-  rep_->memory().ForgetCopies();  // the caller may write
-  return rep_->memory().store().Newest();
-}
-void AtenBlock::KeepAgreed() { rep_->memory().store().KeepAgreed(); }
-void AtenBlock::ForgetAgreed() { rep_->memory().store().ForgetAgreed(); }
-int64_t AtenBlock::AgreedStep() const { return rep_->memory().store().agreed_step(); }
-int64_t AtenBlock::AppliedStep() const { return rep_->memory().store().applied_step(); }
-int64_t AtenBlock::UndoLimit() const { return rep_->memory().store().undo_limit(); }
-absl::Status AtenBlock::UndoTo(int64_t step) {
-  rep_->memory().ForgetCopies();  // of steps that will have other values
-  return rep_->memory().store().UndoTo(step);
-}
-void AtenBlock::SetAppliedStep(int64_t step) {
-  rep_->memory().ForgetCopies();
-  rep_->memory().store().SetAppliedStep(step);
 }
 
 }  // namespace medley::worker::aten

@@ -1,10 +1,11 @@
 // The computation of one block of a model that was exported from PyTorch: calls through ATen with autograd.
 //
 // Implements BlockCompute for a range of the operations of a Graph that has `imported` (worker/model/graph.h), the loss
-// included. Parameters live in the flat buffers of DenseStore, which tensors only refer to, so that versions, undo,
-// checkpoints and reductions are those of every model. The state of batch norms is a statistic: what a step changes is
-// its "gradient", the mean over the samples of all replicas, so a step changes it once, whatever the number of
-// micro-batches (docs/design/exported-models.md).
+// included. On the CPU parameters live in the flat buffers of DenseStore, to which tensors only refer, so that
+// versions, undo, checkpoints and reductions are those of every model; on a device they live in its memory
+// (parameter_store.h). The state of batch norms is a statistic: what a step changes is its "gradient", the mean over
+// the samples of all replicas, so a step changes it once, whatever the number of micro-batches
+// (docs/design/exported-models.md).
 //
 // A table's rows (cut::Operation::table) are those that SetRows gave, as a leaf of autograd; the whole numbers of its
 // input are positions among them. Their gradients are added on the host.
@@ -20,6 +21,7 @@
 #include "common/model/forward.h"
 #include "worker/device/device.h"
 #include "worker/model/graph.h"
+#include "worker/model/make_block.h"
 #include "worker/pipeline/block_compute.h"
 
 namespace medley::worker::aten {
@@ -32,6 +34,7 @@ class AtenBlock final : public worker::BlockCompute {
     int threads = 1;                         // of LibTorch, for all blocks of the process
     int kept_updates = 1;                    // >= 0: updates that can be undone
     std::shared_ptr<device::Device> device;  // that computes; null: the CPU
+    worker::Precision precision = worker::Precision::kFloat32;
   };
 
   // Errors: InvalidArgument for a range that the graph lacks; Unimplemented for an operator that LibTorch lacks, with
@@ -55,12 +58,17 @@ class AtenBlock final : public worker::BlockCompute {
   std::span<const float> RowGradients(int slot, int table) const override;
   std::span<float> Gradients() override;
   std::vector<worker::DenseParameter> Parameters() override;
+  absl::Status ReadValues(size_t parameter, worker::DensePart part, size_t first, std::span<float> to) override;
+  absl::Status WriteValues(size_t parameter, worker::DensePart part, size_t first,
+                           std::span<const float> from) override;
+  absl::StatusOr<double> SquaredNorm() override;
+  absl::Status ScaleGradients(float factor) override;
+  absl::Status SumCopies(std::string_view name) override;
   double LossSum(int slot) const override;
   int64_t LossSamples(int slot) const override;
 
   absl::Status ApplyUpdate(const worker::Optimizer& optimizer) override;
-  std::array<std::span<float>, 2> Newest() override;
-  void KeepAgreed() override;
+  absl::Status KeepAgreed() override;
   void ForgetAgreed() override;
   int64_t AppliedStep() const override;
   int64_t AgreedStep() const override;

@@ -1,6 +1,7 @@
 #include "worker/aten/call_list.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <set>
 #include <type_traits>
@@ -10,6 +11,7 @@
 #include "worker/aten/adapted_calls.h"
 #include "worker/aten/conversions.h"
 #include "worker/aten/errors.h"
+#include "worker/aten/precision.h"
 #include "worker/cut/uses.h"
 #include "worker/exported/pure_calls.h"
 
@@ -33,6 +35,17 @@ std::optional<c10::OperatorHandle> FindOperator(const std::string& target) {
       {target.substr(0, first) + "::" + target.substr(first + 1, last - first - 1),
        overload == "default" ? "" : overload});
   return found.has_value() ? std::optional(*found) : std::nullopt;
+}
+
+// Products of matrices and convolutions with one result, of those that PyTorch's autocast computes in bfloat16.
+bool IsProduct(std::string_view target) {
+  constexpr std::array kProducts = std::to_array<std::string_view>(
+      {"linear", "matmul", "mm", "addmm", "bmm", "baddbmm", "addbmm", "einsum", "conv1d", "conv2d", "conv3d",
+       "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention"});
+  constexpr std::string_view kAten = "aten.";
+  if (!target.starts_with(kAten)) return false;
+  target.remove_prefix(kAten.size());
+  return std::ranges::find(kProducts, target.substr(0, target.find('.'))) != kProducts.end();
 }
 
 }  // namespace
@@ -89,7 +102,7 @@ absl::StatusOr<CallList> CallList::Compile(const cut::Cut& cut, const std::vecto
 
 absl::Status CallList::Add(int index) {
   const Node& node = program_->nodes[static_cast<size_t>(index)];
-  Call call{.node = index, .returns_list = node.returns_list};
+  Call call{.node = index, .returns_list = node.returns_list, .product = IsProduct(node.target)};
   if (!exported::IsPureCall(node.target)) {  // the archive's reader has refused it; here it would be called
     return base::InvalidArgument("a model may not call {}", Where(node));
   }
@@ -117,6 +130,13 @@ absl::Status CallList::Add(int index) {
   };
   const auto add = [&](const exported::Argument* from, const c10::Argument* schema, std::string_view argument,
                        const c10::IValue* standard) -> absl::Status {
+    // Gradients of rows are added to a dense sum. On a device, making them sparse before costs operators that not every
+    // device has.
+    const bool dense = argument == "sparse" && !place_.is_cpu();
+    if (dense && from != nullptr && std::holds_alternative<bool>(*from)) {
+      call.arguments.push_back({.constant = false});
+      return absl::OkStatus();
+    }
     if (from != nullptr) {
       auto converted = Convert(*from, schema);
       if (!converted.ok()) {
@@ -243,10 +263,14 @@ absl::Status CallList::Run(RunContext& context) const {
     stack.clear();
     for (const Argument& argument : call.arguments) stack.push_back(Value(argument, context));
     try {
+      const InPrecision precision(place_.type(), call.product ? context.precision : Precision::kFloat32);
       if (call.handle.has_value()) {
         call.handle->callBoxed(&stack);
       } else {
         call.function(context, call.node, call.batch_axis, stack);
+      }
+      if (call.product && stack.front().isTensor() && stack.front().toTensor().scalar_type() == at::kBFloat16) {
+        stack.front() = stack.front().toTensor().to(at::kFloat);
       }
     } catch (const std::exception& error) {
       return FromTorch(error, Where(program_->nodes[static_cast<size_t>(call.node)]));

@@ -16,6 +16,7 @@
 
 #include "worker/aten/torch.h"
 #include "worker/cut/cut.h"
+#include "worker/model/make_block.h"
 
 namespace medley::worker::aten {
 
@@ -25,8 +26,9 @@ struct RunContext {
   int64_t samples = 0;  // of the micro-batch
   uint64_t seed = 0;    // of the job
   int64_t step = 0;
-  int64_t first_sample = 0;         // of the micro-batch within the step's whole batch
-  std::vector<c10::IValue> values;  // by slot
+  int64_t first_sample = 0;                   // of the micro-batch within the step's whole batch
+  Precision precision = Precision::kFloat32;  // of products, whose results are float32
+  std::vector<c10::IValue> values;            // by slot
 };
 
 // For one call: its arguments in the order of a schema.
@@ -68,6 +70,7 @@ class CallList {
     std::vector<Argument> arguments;
     std::vector<int> results;  // slots; -1: not used
     bool returns_list = false;
+    bool product = false;   // that follows the run's precision
     std::vector<int> last;  // slots whose last use this is
   };
   struct Number {

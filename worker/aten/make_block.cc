@@ -12,7 +12,8 @@ absl::StatusOr<std::unique_ptr<worker::BlockCompute>> MakeBlock(const worker::Gr
                             .seed = settings.seed,
                             .threads = settings.threads == nullptr ? 1 : settings.threads->size(),
                             .kept_updates = settings.kept_updates,
-                            .device = settings.device});
+                            .device = settings.device,
+                            .precision = settings.precision});
 }
 
 }  // namespace medley::worker::aten

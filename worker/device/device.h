@@ -40,6 +40,13 @@ struct DeviceMemory {
   int64_t total = 0;
 };
 
+// How LibTorch names the device that holds its tensors.
+enum class DeviceKind {
+  kHost,  // none: its memory is the host's, which some tests use
+  kCuda,
+  kTest,  // memory apart from the host's, on a machine without a GPU (testing/guarded_device.h)
+};
+
 // Thread-safe.
 class Device {
  public:
@@ -47,8 +54,8 @@ class Device {
 
   virtual std::string name() const = 0;  // "NVIDIA H100 80GB HBM3"
   virtual DeviceId id() const = 0;       // different from that of every other GPU
-  // Its index as LibTorch's device cuda:INDEX; < 0: its memory is the host's, which tests use.
-  virtual int index() const = 0;
+  virtual DeviceKind kind() const = 0;
+  virtual int index() const = 0;  // among those of its kind that the process sees
 
   virtual absl::StatusOr<DeviceMemory> Memory() const = 0;
   // Waits for what the GPU was given. Errors: Internal when the GPU can do nothing more for this process, as after an

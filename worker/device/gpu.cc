@@ -48,6 +48,7 @@ class Gpu final : public Device {
 
   std::string name() const override { return name_; }
   DeviceId id() const override { return id_; }
+  DeviceKind kind() const override { return DeviceKind::kCuda; }
   int index() const override { return kGpu; }
   absl::StatusOr<DeviceMemory> Memory() const override {
     size_t free = 0, total = 0;

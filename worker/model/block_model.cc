@@ -302,8 +302,10 @@ absl::Status BlockModel::ApplyUpdate(const Optimizer& optimizer) {
   rep_->Update(optimizer);
   return absl::OkStatus();
 }
-std::array<std::span<float>, 2> BlockModel::Newest() { return rep_->dense().Newest(); }
-void BlockModel::KeepAgreed() { rep_->dense().KeepAgreed(); }
+absl::Status BlockModel::KeepAgreed() {
+  rep_->dense().KeepAgreed();
+  return absl::OkStatus();
+}
 void BlockModel::ForgetAgreed() { rep_->dense().ForgetAgreed(); }
 int64_t BlockModel::AgreedStep() const { return rep_->dense().agreed_step(); }
 int64_t BlockModel::AppliedStep() const { return rep_->dense().applied_step(); }

@@ -45,8 +45,7 @@ class BlockModel final : public BlockCompute {
   int64_t LossSamples(int slot) const override;
 
   absl::Status ApplyUpdate(const Optimizer& optimizer) override;
-  std::array<std::span<float>, 2> Newest() override;
-  void KeepAgreed() override;
+  absl::Status KeepAgreed() override;
   void ForgetAgreed() override;
   int64_t AppliedStep() const override;
   int64_t AgreedStep() const override;

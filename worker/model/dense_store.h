@@ -1,19 +1,17 @@
 // The dense parameters of a block in flat buffers for weights, optimizer state and gradient. Keeps the last versions.
 //
-// The versions are a ring of (weights, state) buffers: an update reads the newest and writes the oldest, so undoing
-// updates copies nothing, and an open step of an asynchronous schedule reads the weights that it began with.
-// Parameters are stored one after the other in the order given, the state of each together. Not thread-safe.
+// The versions are a ring (version_ring.h). Parameters are stored one after the other in the order given, the state of
+// each together. Not thread-safe.
 #pragma once
 
 #include <absl/status/status.h>
 
-#include <array>
 #include <cstdint>
-#include <deque>
 #include <span>
 #include <vector>
 
 #include "worker/model/aligned_floats.h"
+#include "worker/model/version_ring.h"
 #include "worker/params/optimizer.h"
 #include "worker/params/parameter_spec.h"
 #include "worker/pipeline/block_compute.h"
@@ -36,26 +34,23 @@ class DenseStore {
 
   // Applies the gradients: takes the values from applied_step() to applied_step() + 1.
   void ApplyUpdate(const Optimizer& optimizer);
-  int64_t applied_step() const { return step_; }
+  int64_t applied_step() const { return versions_.step(); }
   // The oldest step that UndoTo can reach.
-  int64_t undo_limit() const { return size_ == 0 ? 0 : agreed_.empty() ? oldest_ : agreed_.front().step; }
+  int64_t undo_limit() const { return size_ == 0 ? 0 : versions_.undo_limit(); }
   // BlockCompute documents these.
-  std::array<std::span<float>, 2> Newest() {
-    return {Latest().weights.First(size_), Latest().state.First(state_size())};
-  }
   void KeepAgreed();
-  void ForgetAgreed() { agreed_.clear(); }
-  int64_t agreed_step() const { return agreed_.empty() ? step_ : agreed_.back().step; }
+  void ForgetAgreed() { versions_.ForgetAgreed(); }
+  int64_t agreed_step() const { return versions_.agreed_step(); }
   absl::Status UndoTo(int64_t step);
-  void SetAppliedStep(int64_t step);
+  void SetAppliedStep(int64_t step) { versions_.SetStep(step); }
 
  private:
   struct Version {
     AlignedFloats weights;
     AlignedFloats state;
   };
-  const Version& At(int64_t step) const { return versions_[static_cast<size_t>(step) % versions_.size()]; }
-  const Version& Latest() const { return At(step_); }
+  const Version& Latest() const { return versions_.Latest(); }
+  void Copy(const Version& from, Version& to) const;
   size_t state_size() const { return size_ * state_floats_; }
   std::span<float> Slice(const AlignedFloats& buffer, size_t parameter) const {
     return buffer.First(size_).subspan(offsets_[parameter], static_cast<size_t>(specs_[parameter].Size()));
@@ -69,15 +64,8 @@ class DenseStore {
   std::vector<size_t> offsets_;
   size_t size_ = 0;
   const size_t state_floats_;  // for each weight
-  struct Agreed {
-    int64_t step = 0;
-    Version values;
-  };
-  std::vector<Version> versions_;  // by step, modulo their number
-  std::deque<Agreed> agreed_;      // at most two, the newest last
+  VersionRing<Version> versions_;
   AlignedFloats gradient_;
-  int64_t step_ = 0;
-  int64_t oldest_ = 0;
 };
 
 }  // namespace medley::worker

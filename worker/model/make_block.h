@@ -19,12 +19,16 @@ class Device;
 
 namespace medley::worker {
 
+// What products are computed in (spec.training.precision). Parameters, their gradients and sums are float32.
+enum class Precision { kFloat32, kTf32, kBfloat16 };
+
 struct BlockSettings {
   Optimizer optimizer;
   uint64_t seed = 1;
   std::shared_ptr<ComputeThreads> threads;  // null: the calling thread only
   int kept_updates = 1;                     // how many steps can be undone, >= 0
   std::shared_ptr<device::Device> device;   // that computes; null: the CPU
+  Precision precision = Precision::kFloat32;
 };
 
 // Makes the block of these operations of the graph. Thread-safe. A program that computes models which came from PyTorch

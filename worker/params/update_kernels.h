@@ -1,5 +1,6 @@
 // The loops of the update rules (optimizer.h) and of sums, for the instructions that a processor has. All give the same
-// bits: they differ only in how many elements an instruction computes. Internal to worker/params and its tests.
+// bits: they differ only in how many elements an instruction computes. Internal to worker/params, but for the factors,
+// which the same rules on a device use (worker/aten/resident_update.h).
 // Thread-safe.
 #pragma once
 

@@ -14,9 +14,9 @@
 
 #include <absl/status/statusor.h>
 
-#include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "worker/data/batch.h"
@@ -25,13 +25,17 @@
 
 namespace medley::worker {
 
-// A dense parameter with its values. `state` is the optimizer state, empty for SGD.
+// A dense parameter with its values. `state` is the optimizer state, empty for SGD. The spans are empty where the
+// values are not in the host's memory: dense_values.h reaches them everywhere.
 struct DenseParameter {
   ParameterSpec spec;
   std::span<float> weights;
   std::span<float> state;
   std::span<float> gradient;
 };
+
+// Which values of a dense parameter.
+enum class DensePart { kWeights, kState, kGradient };
 
 struct StepShape {
   int64_t step = 0;     // ApplyUpdate takes the parameters from step - 1 to step
@@ -81,22 +85,31 @@ class BlockCompute {
   // The gradients of the rows of SetRows, in their order: summed over this replica's samples since BeginStep, divided
   // by global_samples.
   virtual std::span<const float> RowGradients(int slot, int table) const = 0;
-  // All dense gradients of the block in one span, in the order of Parameters(), of the last step that had a backward
-  // pass. The caller sums them over the replicas.
+  // All dense gradients of the block in one span of the host's memory, in the order of Parameters(), of the last step
+  // that had a backward pass. The caller sums them over the replicas. A block whose gradients are elsewhere copies them
+  // here, and takes them back before it uses them: only a step that needs them on the host asks for them.
   virtual std::span<float> Gradients() = 0;
   // The current values. ApplyUpdate and UndoTo invalidate the spans: call Parameters() again.
   virtual std::vector<DenseParameter> Parameters() = 0;
+  // Copies values of Parameters()[parameter], from the float `first` on. Those that this class has are for blocks whose
+  // values are in the host's memory; the same holds for the next three.
+  virtual absl::Status ReadValues(size_t parameter, DensePart part, size_t first, std::span<float> to);
+  virtual absl::Status WriteValues(size_t parameter, DensePart part, size_t first, std::span<const float> from);
+  // The sum of the squares of the gradients of trained parameters, without copies of those of others.
+  virtual absl::StatusOr<double> SquaredNorm();
+  // Multiplies the gradients of trained parameters.
+  virtual absl::Status ScaleGradients(float factor);
+  // Sets the gradients of all parameters of this name, copies of each other, to their sum.
+  virtual absl::Status SumCopies(std::string_view name);
 
   virtual double LossSum(int slot) const = 0;  // over this replica's samples since BeginStep; last block only
   virtual int64_t LossSamples(int slot) const = 0;
 
   // Applies Gradients() to the newest values and keeps the old ones, for open steps and so that it can be undone.
   virtual absl::Status ApplyUpdate(const Optimizer& optimizer) = 0;
-  // The newest dense values and their optimizer state, each in one span, for an average over replicas that differ.
-  virtual std::array<std::span<float>, 2> Newest() = 0;
   // The newest values are those of all replicas: keeps a copy of these and of the ones before. After the first call
   // UndoLimit() is the older of the two, and no step between them can be reached.
-  virtual void KeepAgreed() = 0;
+  virtual absl::Status KeepAgreed() = 0;
   // Forgets the copies: replicas no longer differ.
   virtual void ForgetAgreed() = 0;
   // The step that the newest dense parameters contain; the newest that all replicas have or had equal; and the oldest

@@ -1,18 +1,9 @@
 #include "worker/pipeline/clip.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace medley::worker {
-
-double SquaredNorm(BlockCompute& block) {
-  block.Gradients();  // completes them
-  double squares = 0;
-  for (const DenseParameter& parameter : block.Parameters()) {
-    if (parameter.spec.role != ParameterRole::kTrained || parameter.spec.copy_of >= 0) continue;
-    for (const float g : parameter.gradient) squares += static_cast<double>(g) * static_cast<double>(g);
-  }
-  return squares;
-}
 
 std::array<float, 2> InTwoFloats(double number) {
   const auto high = static_cast<float>(number);
@@ -23,15 +14,10 @@ double FromTwoFloats(const std::array<float, 2>& floats) {
   return static_cast<double>(floats[0]) + static_cast<double>(floats[1]);
 }
 
-void ClipByNorm(BlockCompute& block, double norm, double squares) {
+double ClipFactor(double norm, double squares) {
   constexpr double kTiny = 1e-6;
   const double factor = norm / (std::sqrt(squares) + kTiny);
-  if (factor >= 1) return;
-  block.Gradients();
-  for (const DenseParameter& parameter : block.Parameters()) {
-    if (parameter.spec.role != ParameterRole::kTrained) continue;
-    for (float& g : parameter.gradient) g *= static_cast<float>(factor);
-  }
+  return factor >= 1 ? 1 : factor;  // also what is no number: the gradients become it
 }
 
 }  // namespace medley::worker

@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/program/samples.h"
 #include "common/program/text.h"
+#include "worker/pipeline/average.h"
 #include "worker/pipeline/batch_assembler.h"
 #include "worker/pipeline/clip.h"
 #include "worker/pipeline/prefetcher.h"
@@ -324,6 +325,10 @@ absl::Status Executor::Rep::Share(const Instruction& instruction, Running& runni
     holders.push_back({&ComputeOf(block), training_.seats[SeatOf(block)].replica == 0});
   }
   const auto* group = shared.group < 0 ? nullptr : &running.program.groups[static_cast<size_t>(shared.group)];
+  // Alone it adds them where they are.
+  if (group == nullptr && holders.size() == 1 && holders.front().counts) {
+    return holders.front().block->SumCopies(shared.name);
+  }
   return SumShared(shared.name, holders, [&](std::span<float> sum) {
     if (group == nullptr) return absl::OkStatus();
     return Timed([&] { return parts_.reducer->SumAll(running.number, kOfAllBlocks, *group, sum, running.limit); });
@@ -338,7 +343,9 @@ absl::Status Executor::Rep::Norm(Running& running) {
     if (!BlockAt(block).dense) continue;
     MEDLEY_RETURN_IF_ERROR(AwaitReduction(block));
     dense.push_back(&ComputeOf(block));
-    if (training_.seats[SeatOf(block)].replica == 0) squares += SquaredNorm(*dense.back());
+    if (training_.seats[SeatOf(block)].replica != 0) continue;
+    MEDLEY_ASSIGN_OR_RETURN(const double own, dense.back()->SquaredNorm());
+    squares += own;
   }
   std::array<float, 2> sum = InTwoFloats(squares);
   if (const int index = running.program.norm_group; index >= 0) {
@@ -346,7 +353,9 @@ absl::Status Executor::Rep::Norm(Running& running) {
     const auto add = [&] { return parts_.reducer->SumAll(running.number, kOfAllBlocks, group, sum, running.limit); };
     MEDLEY_RETURN_IF_ERROR(Timed(add));
   }
-  for (BlockCompute* const block : dense) ClipByNorm(*block, optimizer_.clip_norm, FromTwoFloats(sum));
+  const double factor = ClipFactor(optimizer_.clip_norm, FromTwoFloats(sum));
+  if (factor == 1) return absl::OkStatus();
+  for (BlockCompute* const block : dense) MEDLEY_RETURN_IF_ERROR(block->ScaleGradients(static_cast<float>(factor)));
   return absl::OkStatus();
 }
 
@@ -355,20 +364,11 @@ absl::Status Executor::Rep::Average(const Instruction& instruction, Running& run
   if (!running.data.lease.agrees) return absl::OkStatus();
   for (const int block : training_.blocks) MEDLEY_RETURN_IF_ERROR(AwaitReduction(block));
   const Block& block = BlockOf(instruction);
-  BlockCompute& compute = ComputeOf(instruction.block);
-  const std::array<std::span<float>, 2> newest = compute.Newest();
-  averaged_.clear();
-  for (const std::span<float> values : newest) averaged_.insert(averaged_.end(), values.begin(), values.end());
   const program::Group& group = running.program.groups[static_cast<size_t>(block.average)];
-  MEDLEY_RETURN_IF_ERROR(Timed(
-      [&] { return parts_.reducer->SumAll(running.number, instruction.block, group, averaged_, running.limit); }));
-  const auto replicas = static_cast<float>(running.program.layouts[static_cast<size_t>(block.layout)].replicas());
-  auto sum = averaged_.begin();
-  for (const std::span<float> values : newest) {
-    for (float& value : values) value = *sum++ / replicas;
-  }
-  compute.KeepAgreed();
-  return absl::OkStatus();
+  const int replicas = running.program.layouts[static_cast<size_t>(block.layout)].replicas(), of = instruction.block;
+  return AverageReplicas(ComputeOf(of), replicas, optimizer_.kind, averaged_, [&](std::span<float> sum) {
+    return Timed([&] { return parts_.reducer->SumAll(running.number, of, group, sum, running.limit); });
+  });
 }
 
 // Without an open step, the next one follows on what the blocks have applied.

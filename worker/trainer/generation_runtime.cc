@@ -16,6 +16,7 @@
 #include "worker/model/block_shape.h"
 #include "worker/trainer/background_writer.h"
 #include "worker/trainer/rebuild.h"
+#include "worker/trainer/send_values.h"
 #include "worker/trainer/shard_links.h"
 #include "worker/trainer/trainer_data.h"
 
@@ -283,8 +284,7 @@ bool GenerationRuntime::Averages() const {
 
 absl::Status GenerationRuntime::TakeState(const pb::Switch& order) {
   MEDLEY_RETURN_IF_ERROR(Transfer(order));
-  if (state_ != nullptr) state_->SetDiffers(Averages());
-  return absl::OkStatus();
+  return state_ == nullptr ? absl::OkStatus() : state_->SetDiffers(Averages());
 }
 
 absl::Status GenerationRuntime::Transfer(const pb::Switch& order) {
@@ -298,7 +298,7 @@ absl::Status GenerationRuntime::Transfer(const pb::Switch& order) {
   if (held_ != nullptr) {  // copy the operations that this trainer also held at its former place
     for (const int operation : state_->Holds()) {
       const auto from = held_->Values(operation), to = state_->Values(operation);
-      for (size_t i = 0; i < from.size(); ++i) std::copy(from[i].begin(), from[i].end(), to[i].begin());
+      for (size_t i = 0; i < from.size(); ++i) MEDLEY_RETURN_IF_ERROR(CopyValues(from[i], to[i]));
     }
   }
   if (order_.origin() == pb::STATE_ORIGIN_CHECKPOINT) {
@@ -335,11 +335,8 @@ absl::Status GenerationRuntime::SendState(const pb::Switch& order) {
     const std::array<int64_t, 2> header{order.step(), held_->samples()};
     MEDLEY_RETURN_IF_ERROR(transfer_->Send(move.to, kHeaderTag, std::as_bytes(std::span(header))));
     uint64_t tag = static_cast<uint64_t>(move.operation) << 8;
-    for (const std::span<float> values : held_->Values(move.operation)) {
-      for (const std::span<float> piece : Pieces(values)) {
-        MEDLEY_RETURN_IF_ERROR(transfer_->Send(move.to, tag, std::as_bytes(piece)));
-      }
-      ++tag;
+    for (const DenseValues& values : held_->Values(move.operation)) {
+      MEDLEY_RETURN_IF_ERROR(SendValues(*transfer_, move.to, tag++, values));
     }
   }
   return absl::OkStatus();
@@ -356,11 +353,8 @@ absl::Status GenerationRuntime::ReceiveState(const pb::Switch& order, int64_t& s
     }
     samples = header[1];
     uint64_t tag = static_cast<uint64_t>(move.operation) << 8;
-    for (const std::span<float> values : state_->Values(move.operation)) {
-      for (const std::span<float> piece : Pieces(values)) {
-        MEDLEY_RETURN_IF_ERROR(transfer_->Recv(move.from, tag, std::as_writable_bytes(piece)));
-      }
-      ++tag;
+    for (const DenseValues& values : state_->Values(move.operation)) {
+      MEDLEY_RETURN_IF_ERROR(ReceiveValues(*transfer_, move.from, tag++, values));
     }
   }
   return absl::OkStatus();

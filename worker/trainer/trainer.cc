@@ -262,7 +262,11 @@ class Trainer::Rep {
     std::set<int> operations = current_->Writes();
     std::erase_if(operations,
                   [held = current_->state()->Holds()](int op) { return !std::ranges::binary_search(held, op); });
-    if (!operations.empty()) return writer_.Write(order.step(), Save(order.folder(), operations), std::move(done));
+    if (!operations.empty()) {
+      absl::StatusOr<BackgroundWriter::File> file = Save(order.folder(), operations);
+      if (!file.ok()) return done(file.status());
+      return writer_.Write(order.step(), *std::move(file), std::move(done));
+    }
     pb::Checkpointed nothing;
     nothing.set_step(order.step());
     done(std::move(nothing));
@@ -275,13 +279,14 @@ class Trainer::Rep {
   }
 
   // Copies the state of these operations, and says how to write it.
-  BackgroundWriter::File Save(const std::string& folder, const std::set<int>& operations) {
-    const auto snapshot = std::make_shared<const TrainerSnapshot>(current_->state()->Snapshot(operations));
+  absl::StatusOr<BackgroundWriter::File> Save(const std::string& folder, const std::set<int>& operations) {
+    MEDLEY_ASSIGN_OR_RETURN(TrainerSnapshot copy, current_->state()->Snapshot(operations));
+    const auto snapshot = std::make_shared<const TrainerSnapshot>(std::move(copy));
     const auto add = [snapshot](CheckpointWriter& writer, const FileProgress&) { return snapshot->Write(writer); };
-    return {folder,
-            {context_.owner, current_->generation(), current_->state()->AppliedStep(), CheckpointFileKind::kDense,
-             current_->device()},
-            add};
+    return BackgroundWriter::File{folder,
+                                  {context_.owner, current_->generation(), current_->state()->AppliedStep(),
+                                   CheckpointFileKind::kDense, current_->device()},
+                                  add};
   }
 
   void ForgetPrevious() {

@@ -22,7 +22,15 @@ absl::StatusOr<std::shared_ptr<TrainerState>> TrainerState::Create(const Graph& 
     return base::FailedPrecondition(
         "spec.training.embeddings: the plan keeps whole tables in trainers, where all keys have rows");
   }
-  return std::shared_ptr<TrainerState>(new TrainerState(options, std::move(models), std::move(tables)));
+  std::shared_ptr<TrainerState> state(new TrainerState(options, std::move(models), std::move(tables)));
+  for (const Held& parameter : state->Parameters()) {
+    if (parameter.spec.stored_rows.bytes == nullptr) continue;
+    // spec.model.initialFrom: instead of what the model has written.
+    std::vector<float> values(parameter.weights.size());
+    Initialize(parameter.spec, options.settings.seed, values);
+    MEDLEY_RETURN_IF_ERROR(parameter.weights.Store(0, values));
+  }
+  return state;
 }
 
 TrainerState::TrainerState(Options options, std::vector<std::unique_ptr<BlockCompute>> models,
@@ -35,20 +43,20 @@ TrainerState::TrainerState(Options options, std::vector<std::unique_ptr<BlockCom
                   : std::make_unique<LocalTables>(table_specs_, options_.settings.optimizer, options_.settings.seed,
                                                   options_.settings.kept_updates)) {
   std::set<int> operations;
-  for (const DenseParameter& parameter : Parameters()) {
-    operations.insert(parameter.spec.operation);
-    // spec.model.initialFrom: instead of what the model has written.
-    if (parameter.spec.stored_rows.bytes != nullptr)
-      Initialize(parameter.spec, options_.settings.seed, parameter.weights);
-  }
+  for (const Held& parameter : Parameters()) operations.insert(parameter.spec.operation);
   for (const ParameterSpec& table : table_specs_) operations.insert(table.operation);
   holds_.assign(operations.begin(), operations.end());
 }
 
-std::vector<DenseParameter> TrainerState::Parameters() {
-  std::vector<DenseParameter> all;
+std::vector<TrainerState::Held> TrainerState::Parameters() {
+  const size_t state_floats = StateFloats(options_.settings.optimizer.kind);
+  std::vector<Held> all;
   for (const auto& model : models_) {
-    for (DenseParameter& parameter : model->Parameters()) all.push_back(std::move(parameter));
+    const std::vector<DenseParameter> parameters = model->Parameters();
+    for (size_t p = 0; p < parameters.size(); ++p) {
+      all.push_back({parameters[p].spec, DenseValues(*model, p, parameters[p], DensePart::kWeights, state_floats),
+                     DenseValues(*model, p, parameters[p], DensePart::kState, state_floats)});
+    }
   }
   return all;
 }
@@ -73,11 +81,12 @@ int64_t TrainerState::AgreedStep() const {
   return step;
 }
 
-void TrainerState::SetDiffers(bool differs) {
+absl::Status TrainerState::SetDiffers(bool differs) {
   for (const auto& model : models_) {
     model->ForgetAgreed();
-    if (differs && !model->Parameters().empty()) model->KeepAgreed();
+    if (differs && !model->Parameters().empty()) MEDLEY_RETURN_IF_ERROR(model->KeepAgreed());
   }
+  return absl::OkStatus();
 }
 
 int64_t TrainerState::UndoLimit() const {
@@ -120,27 +129,27 @@ void TrainerState::SetApplied(int64_t step, int64_t samples) {
   begun_.clear();
 }
 
-std::vector<std::span<float>> TrainerState::Values(int operation) {
-  std::vector<std::span<float>> values;
-  for (const DenseParameter& parameter : Parameters()) {
+std::vector<DenseValues> TrainerState::Values(int operation) {
+  std::vector<DenseValues> values;
+  for (const Held& parameter : Parameters()) {
     if (parameter.spec.operation != operation) continue;
     values.push_back(parameter.weights);
     values.push_back(parameter.state);
   }
   for (const ParameterSpec& table : table_specs_) {
     if (table.operation != operation) continue;
-    values.push_back(tables_->Weights(operation));
-    values.push_back(tables_->State(operation));
+    values.emplace_back(tables_->Weights(operation));
+    values.emplace_back(tables_->State(operation));
   }
   return values;
 }
 
 absl::Status TrainerState::Load(const Volume& volume, const CheckpointManifest& manifest) {
-  std::vector<DenseParameter> parameters = Parameters();
+  const std::vector<Held> parameters = Parameters();
   size_t loaded = 0;
   CheckpointHandlers handlers;
   // A checkpoint has one copy of a parameter: that of its owner.
-  const auto is_of = [](const DenseParameter& parameter, int32_t operation) {
+  const auto is_of = [](const Held& parameter, int32_t operation) {
     return (parameter.spec.copy_of >= 0 ? parameter.spec.copy_of : parameter.spec.operation) == operation;
   };
   handlers.wanted_dense = [&](int32_t operation) {
@@ -148,14 +157,14 @@ absl::Status TrainerState::Load(const Volume& volume, const CheckpointManifest& 
   };
   handlers.dense = [&](int32_t operation, std::string_view name, std::span<const float> weights,
                        std::span<const float> state) -> absl::Status {
-    for (DenseParameter& parameter : parameters) {
+    for (const Held& parameter : parameters) {
       if (!is_of(parameter, operation) || parameter.spec.name != name) continue;
       if (weights.size() != parameter.weights.size() || state.size() != parameter.state.size()) {
         return base::DataLoss("operation {}, parameter '{}': the checkpoint has {} weights, the model {}", operation,
                               name, weights.size(), parameter.weights.size());
       }
-      std::copy(weights.begin(), weights.end(), parameter.weights.begin());
-      std::copy(state.begin(), state.end(), parameter.state.begin());
+      MEDLEY_RETURN_IF_ERROR(parameter.weights.Store(0, weights));
+      MEDLEY_RETURN_IF_ERROR(parameter.state.Store(0, state));
       ++loaded;
     }
     return absl::OkStatus();
@@ -193,13 +202,14 @@ absl::Status TrainerState::Load(const Volume& volume, const CheckpointManifest& 
   return absl::OkStatus();
 }
 
-TrainerSnapshot TrainerState::Snapshot(const std::set<int>& operations) {
+absl::StatusOr<TrainerSnapshot> TrainerState::Snapshot(const std::set<int>& operations) {
   const auto copy = [](std::span<const float> values) { return std::vector<float>(values.begin(), values.end()); };
   TrainerSnapshot snapshot;
-  for (const DenseParameter& parameter : Parameters()) {
+  for (const Held& parameter : Parameters()) {
     if (!operations.contains(parameter.spec.operation) || parameter.spec.copy_of >= 0) continue;
-    snapshot.dense.push_back(
-        {parameter.spec.operation, parameter.spec.name, copy(parameter.weights), copy(parameter.state)});
+    MEDLEY_ASSIGN_OR_RETURN(std::vector<float> weights, parameter.weights.Copy());
+    MEDLEY_ASSIGN_OR_RETURN(std::vector<float> state, parameter.state.Copy());
+    snapshot.dense.push_back({parameter.spec.operation, parameter.spec.name, std::move(weights), std::move(state)});
   }
   for (const ParameterSpec& table : table_specs_) {
     if (!operations.contains(table.operation)) continue;

@@ -21,6 +21,7 @@
 #include "worker/model/graph.h"
 #include "worker/model/make_block.h"
 #include "worker/pipeline/block_compute.h"
+#include "worker/pipeline/dense_values.h"
 #include "worker/pipeline/local_tables.h"
 #include "worker/trainer/trainer_snapshot.h"
 
@@ -46,7 +47,7 @@ class TrainerState {
   // The newest step whose values all replicas have or had; AppliedStep() unless they differ.
   int64_t AgreedStep() const;
   // Called when a generation begins: whether its replicas will differ. Now they are equal.
-  void SetDiffers(bool differs);
+  absl::Status SetDiffers(bool differs);
   // The oldest step that UndoTo can reach; above AppliedStep() if some blocks have applied one step more than others
   // and cannot undo it.
   int64_t UndoLimit() const;
@@ -61,18 +62,23 @@ class TrainerState {
   // The operations whose state this trainer holds, ascending.
   const std::vector<int>& Holds() const { return holds_; }  // any thread
   // All values of one operation, in an order that does not depend on the plan. Empty when the state is not held here.
-  std::vector<std::span<float>> Values(int operation);
+  std::vector<DenseValues> Values(int operation);
 
   // Loads its operations from a complete checkpoint. Errors: DataLoss, also when a parameter is missing or has another
   // shape.
   absl::Status Load(const Volume& volume, const CheckpointManifest& manifest);
   // Copies the state of these operations, of those that it holds.
-  TrainerSnapshot Snapshot(const std::set<int>& operations);
+  absl::StatusOr<TrainerSnapshot> Snapshot(const std::set<int>& operations);
 
  private:
   TrainerState(Options options, std::vector<std::unique_ptr<BlockCompute>> models, std::vector<ParameterSpec> tables);
   int64_t DenseStep() const;  // the step that all blocks have applied
-  std::vector<DenseParameter> Parameters();
+  // A dense parameter, wherever its values are.
+  struct Held {
+    ParameterSpec spec;
+    DenseValues weights, state;
+  };
+  std::vector<Held> Parameters();
   bool Has(int operation) const;
 
   const Options options_;

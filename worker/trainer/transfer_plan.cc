@@ -59,12 +59,4 @@ absl::StatusOr<std::vector<Move>> PlanMoves(std::span<const Holding> members) {
   return moves;
 }
 
-std::vector<std::span<float>> Pieces(std::span<float> values) {
-  constexpr size_t kMost = size_t{4} << 20;
-  std::vector<std::span<float>> pieces;
-  for (; values.size() > kMost; values = values.subspan(kMost)) pieces.push_back(values.first(kMost));
-  if (!values.empty()) pieces.push_back(values);
-  return pieces;
-}
-
 }  // namespace medley::worker

@@ -34,7 +34,4 @@ struct Move {
 // Errors: FailedPrecondition when no member holds an operation that another one needs.
 absl::StatusOr<std::vector<Move>> PlanMoves(std::span<const Holding> members);
 
-// State moves in messages of at most 16 MiB, so that a table of any size can move.
-std::vector<std::span<float>> Pieces(std::span<float> values);
-
 }  // namespace medley::worker

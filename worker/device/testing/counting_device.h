@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "worker/device/device.h"
+#include "worker/device/testing/copy_counts.h"
 
 namespace medley::worker::device {
 
@@ -16,15 +17,18 @@ class CountingDevice final : public Device {
 
   std::string name() const override { return device_->name(); }
   DeviceId id() const override { return device_->id(); }
+  DeviceKind kind() const override { return device_->kind(); }
   int index() const override { return device_->index(); }
   absl::StatusOr<DeviceMemory> Memory() const override { return device_->Memory(); }
   absl::Status Check() const override { return device_->Check(); }
   absl::Status CopyIn(std::span<const std::byte> from, void* to) override {
     bytes_in_ += from.size();
+    ++calls_in_;
     return device_->CopyIn(from, to);
   }
   absl::Status CopyOut(const void* from, std::span<std::byte> to) override {
     bytes_out_ += to.size();
+    ++calls_out_;
     return device_->CopyOut(from, to);
   }
   absl::StatusOr<GroupKey> NewGroupKey() override { return device_->NewGroupKey(); }
@@ -35,10 +39,14 @@ class CountingDevice final : public Device {
 
   size_t bytes_in() const { return bytes_in_; }
   size_t bytes_out() const { return bytes_out_; }
+  CopyCounts counts() const {
+    return {static_cast<int64_t>(bytes_in_), calls_in_, static_cast<int64_t>(bytes_out_), calls_out_};
+  }
 
  private:
   const std::shared_ptr<Device> device_;
   std::atomic<size_t> bytes_in_{0}, bytes_out_{0};
+  std::atomic<int64_t> calls_in_{0}, calls_out_{0};
 };
 
 }  // namespace medley::worker::device

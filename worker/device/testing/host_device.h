@@ -23,7 +23,8 @@ class HostDevice final : public Device {
 
   std::string name() const override { return "host"; }
   DeviceId id() const override { return {static_cast<std::byte>(number_)}; }
-  int index() const override { return -1; }
+  DeviceKind kind() const override { return DeviceKind::kHost; }
+  int index() const override { return 0; }
   absl::StatusOr<DeviceMemory> Memory() const override { return DeviceMemory{int64_t{1} << 30, int64_t{2} << 30}; }
   absl::Status Check() const override { return absl::OkStatus(); }
   absl::Status CopyIn(std::span<const std::byte> from, void* to) override {

@@ -1,29 +1,25 @@
 // Exported models against PyTorch's own numbers (tests/data/exported/make.py): as one block, divided in every place, in
-// micro-batches; in the host's memory, in memory apart from it, and on a GPU where there is one.
+// micro-batches; in the host's memory, and in that of a device.
 #include "worker/aten/aten_block.h"
-#include "common/model/job_spec.h"
 #include "common/model/operation_range.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <tuple>
 
 #include "common/base/status.h"
-#include "worker/device/testing/host_device.h"
+#include "tests/unit/worker/aten/exported_sample.h"
+#include "worker/aten/testing/tested_device.h"
 #include "worker/device/testing/needs_gpu.h"
 #include "worker/exported/archive.h"
 #include "worker/model/imported_graph.h"
 #include "worker/params/initialize.h"
 #include "worker/pipeline/shared_gradients.h"
-#include "worker/torchscript/read.h"
 
 namespace medley::worker::aten {
 namespace {
@@ -33,81 +29,6 @@ using worker::BatchView;
 using worker::Graph;
 using worker::Optimizer;
 
-std::string Folder() { return std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/tests/data/exported/"; }
-
-// Without who wrote it: "mlp-2.7", "mlp-scripted", "mlp-traced"; and without a mode, "conv-eval".
-std::string ModelOf(const std::string& name) {
-  return name.substr(0, std::min({name.find("-2."), name.find("-scripted"), name.find("-traced"), name.find("-eval")}));
-}
-
-nlohmann::json Expected(const std::string& name) {
-  std::ifstream file(Folder() + ModelOf(name) + ".json");
-  return nlohmann::json::parse(file);
-}
-
-// The batch of make.py, with a job whose data have its shape.
-struct Sample {
-  Batch batch;
-  model::JobSpec job;
-};
-
-Sample SampleOf(const std::string& name, const nlohmann::json& expected) {
-  Sample out;
-  out.job.model.exported_uri = "file://" + Folder() + name + ".pt2";
-  out.job.data.schema.task = model::Task::kMultiClass;
-  for (int c = 0; c < expected["classes"].get<int>(); ++c)
-    out.job.data.schema.label_classes.push_back(std::to_string(c));
-  out.batch.samples = static_cast<int>(expected["labels"].size());
-  for (const auto& label : expected["labels"]) out.batch.labels.push_back(label.get<float>());
-  const auto samples = static_cast<size_t>(out.batch.samples);
-  for (size_t sample = 0; sample < samples; ++sample) {
-    for (const auto& input : expected["inputs"]) {
-      const size_t each = input["values"].size() / samples;
-      for (size_t i = sample * each; i < (sample + 1) * each; ++i) {
-        if (input["integers"].get<bool>()) {
-          out.batch.ids.push_back(input["values"][i].get<int>());
-        } else {
-          out.batch.numerics.push_back(input["values"][i].get<float>());
-        }
-      }
-    }
-  }
-  const int fields = static_cast<int>(out.batch.ids.size()) / out.batch.samples;
-  const int numerics = static_cast<int>(out.batch.numerics.size()) / out.batch.samples;
-  out.batch.shape = {fields, numerics, 1};
-  for (int i = 0; i < numerics; ++i) out.job.data.schema.numeric.push_back(i + 1);
-  for (int i = 0; i < fields; ++i) out.job.data.schema.categorical.push_back(numerics + i + 1);
-  out.job.data.schema.label_column = 0;
-  return out;
-}
-
-// Kept, because TorchScript is read by another process.
-const absl::StatusOr<exported::Program>& ReadProgram(const std::string& name) {
-  static std::map<std::string, absl::StatusOr<exported::Program>> known;
-  if (const auto found = known.find(name); found != known.end()) return found->second;
-  static const std::map<std::string, std::vector<torchscript::SampleInput>> kInputs = {
-      {"mlp", {{"x", false, {4}}}},        {"conv", {{"x", false, {1, 8, 8}}}},
-      {"tied", {{"ids", true, {5}}}},      {"transformer", {{"ids", true, {6}}}},
-      {"lstm", {{"ids", true, {6}}}},      {"gru", {{"ids", true, {6}}}},
-      {"containers", {{"x", false, {4}}}}, {"two-inputs", {{"x", false, {4}}, {"ids", true, {3}}}}};
-  const std::string script = Folder() + "../torchscript/" + name + ".pt";
-  const bool is_script = std::filesystem::exists(script);
-  return known
-      .emplace(name, is_script ? torchscript::ReadTorchScript(script, kInputs.at(ModelOf(name)))
-                               : exported::ReadArchive(Folder() + name + ".pt2"))
-      .first->second;
-}
-
-Graph GraphOf(const std::string& name, const Sample& sample, model::CutSpec cut = {}) {
-  model::JobSpec job = sample.job;
-  job.model.cut = std::move(cut);
-  const absl::StatusOr<exported::Program>& program = ReadProgram(name);
-  EXPECT_TRUE(program.ok()) << program.status();
-  auto graph = worker::ImportedGraph(job, std::make_shared<const exported::Program>(*program));
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
-}
-
 Optimizer Sgd() {
   Optimizer optimizer;
   optimizer.kind = worker::OptimizerKind::kSgd;
@@ -115,18 +36,25 @@ Optimizer Sgd() {
   return optimizer;
 }
 
-// Where blocks compute.
-enum class Where { kHost, kApart, kGpu };
+// Where blocks compute: in the host's memory, or on the test device, which in the build with CUDA is a GPU.
+enum class Where { kHost, kDevice };
 
 std::shared_ptr<device::Device> DeviceOf(Where where) {
   if (where == Where::kHost) return nullptr;
-  if (where == Where::kApart) return std::make_shared<device::HostDevice>(1);
-  auto gpu = device::OpenGpu();
-  EXPECT_TRUE(gpu.ok()) << gpu.status();
-  return gpu.ok() ? *gpu : nullptr;
+  auto device = OpenTestedDevice();
+  EXPECT_TRUE(device.ok()) << device.status();
+  return device.ok() ? *device : nullptr;
 }
 
-std::string NameOf(Where where) { return where == Where::kHost ? "Host" : where == Where::kApart ? "Apart" : "Gpu"; }
+std::string NameOf(Where where) { return where == Where::kHost ? "Host" : "Device"; }
+
+bool NeedsGpu(Where where) { return where == Where::kDevice && device::BuiltForGpus(); }
+
+std::vector<float> ValuesOf(worker::BlockCompute& block, size_t index, worker::DensePart part) {
+  std::vector<float> values(static_cast<size_t>(block.Parameters()[index].spec.Size()));
+  EXPECT_TRUE(block.ReadValues(index, part, 0, values).ok());
+  return values;
+}
 
 // A table of a block, which holds the rows of a step only.
 struct Table {
@@ -262,7 +190,6 @@ double Step(Blocks& blocks, const Batch& samples, int64_t step, int micros, bool
   AddShared(blocks);
   for (auto& block : blocks) {
     loss += block->LossSum(0);
-    block->Gradients();
     if (!apply) continue;
     EXPECT_TRUE(block->ApplyUpdate(Sgd()).ok());
   }
@@ -294,11 +221,13 @@ void ExpectAsPyTorch(const std::string& name, Where where, const model::CutSpec&
         << name << ", step " << step;
     size_t compared = 0;
     for (auto& block : blocks) {
-      for (const auto& parameter : block->Parameters()) {
-        if (step > 1 || !expected["gradients"].contains(parameter.spec.name)) continue;
-        EXPECT_LT(Distance(parameter.gradient, expected["gradients"][parameter.spec.name]), 1e-4)
-            << name << ": " << parameter.spec.name;
-        if (parameter.spec.copy_of < 0) ++compared;
+      const std::vector<worker::DenseParameter> parameters = block->Parameters();
+      for (size_t p = 0; p < parameters.size(); ++p) {
+        const worker::ParameterSpec& spec = parameters[p].spec;
+        if (step > 1 || !expected["gradients"].contains(spec.name)) continue;
+        const std::vector<float> gradient = ValuesOf(*block, p, worker::DensePart::kGradient);
+        EXPECT_LT(Distance(gradient, expected["gradients"][spec.name]), 1e-4) << name << ": " << spec.name;
+        if (spec.copy_of < 0) ++compared;
       }
     }
     for (const Table& table : blocks.tables) {
@@ -310,9 +239,12 @@ void ExpectAsPyTorch(const std::string& name, Where where, const model::CutSpec&
     for (auto& block : blocks) ASSERT_TRUE(block->ApplyUpdate(Sgd()).ok());
     UpdateTables(blocks);
     for (auto& block : blocks) {
-      for (const auto& parameter : block->Parameters()) {
-        if (step > 1 || !expected["buffers"].contains(parameter.spec.name)) continue;
-        EXPECT_LT(Distance(parameter.weights, expected["buffers"][parameter.spec.name]), 1e-5) << parameter.spec.name;
+      const std::vector<worker::DenseParameter> parameters = block->Parameters();
+      for (size_t p = 0; p < parameters.size(); ++p) {
+        const worker::ParameterSpec& spec = parameters[p].spec;
+        if (step > 1 || !expected["buffers"].contains(spec.name)) continue;
+        const std::vector<float> weights = ValuesOf(*block, p, worker::DensePart::kWeights);
+        EXPECT_LT(Distance(weights, expected["buffers"][spec.name]), 1e-5) << spec.name;
       }
     }
   }
@@ -320,14 +252,14 @@ void ExpectAsPyTorch(const std::string& name, Where where, const model::CutSpec&
 
 TEST_P(ExportedModelTest, TrainsAsPyTorchDoes) {
   const auto [where, name] = GetParam();
-  if (where == Where::kGpu) MEDLEY_NEEDS_GPU();
+  if (NeedsGpu(where)) MEDLEY_NEEDS_GPU();
   ExpectAsPyTorch(name, where, {.depth = 2}, {});
 }
 
 TEST_P(ExportedModelTest, TrainsTheSameWhereverItIsDivided) {
   const Where where = std::get<0>(GetParam());
   const std::string name = std::get<1>(GetParam());
-  if (where == Where::kGpu) MEDLEY_NEEDS_GPU();
+  if (NeedsGpu(where)) MEDLEY_NEEDS_GPU();
   const Sample sample = SampleOf(name, Expected(name));
   for (const model::CutSpec& cut :
        {model::CutSpec{.depth = 1}, model::CutSpec{.depth = 3}, model::CutSpec{.finest = true}}) {
@@ -358,7 +290,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          "containers-scripted")),
     CaseName);
 INSTANTIATE_TEST_SUITE_P(Places, ExportedModelTest,
-                         ::testing::Combine(::testing::Values(Where::kApart, Where::kGpu),
+                         ::testing::Combine(::testing::Values(Where::kDevice),
                                             ::testing::Values("mlp", "conv", "tied", "transformer", "two-inputs",
                                                               "numbers", "sparse")),
                          CaseName);
@@ -366,11 +298,11 @@ INSTANTIATE_TEST_SUITE_P(Places, ExportedModelTest,
 class AtenBlockTest : public ::testing::TestWithParam<Where> {
  protected:
   void SetUp() override {
-    if (GetParam() == Where::kGpu) MEDLEY_NEEDS_GPU();
+    if (NeedsGpu(GetParam())) MEDLEY_NEEDS_GPU();
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Places, AtenBlockTest, ::testing::Values(Where::kHost, Where::kApart, Where::kGpu),
+INSTANTIATE_TEST_SUITE_P(Places, AtenBlockTest, ::testing::Values(Where::kHost, Where::kDevice),
                          [](const auto& tested) { return NameOf(tested.param); });
 
 TEST_P(AtenBlockTest, MicroBatchesAddUpToTheBatch) {
@@ -429,76 +361,6 @@ TEST_P(AtenBlockTest, UndoneUpdatesAreForgotten) {
   EXPECT_LT(second, first);
   for (auto& block : blocks) ASSERT_TRUE(block->UndoTo(1).ok());
   EXPECT_EQ(Step(blocks, sample.batch, 2, 1), second);
-}
-
-// Every step copies the batch, the parameters once, and the gradients once; a change from outside copies again.
-TEST(BlockOnADeviceTest, CopiesParametersOnceAStep) {
-  const Sample sample = SampleOf("mlp", Expected("mlp"));
-  const Graph graph = GraphOf("mlp", sample);
-  const auto device = std::make_shared<device::HostDevice>(1);
-  const auto made = AtenBlock::Create(graph, {0, static_cast<int>(graph.operations.size())},
-                                      {.optimizer = Sgd(), .seed = 11, .device = device});
-  ASSERT_TRUE(made.ok()) << made.status();
-  AtenBlock& block = **made;
-  const size_t dense = block.Gradients().size_bytes();
-  const auto step = [&](int64_t number, int micros) {
-    block.BeginStep(
-        {.step = number, .version = number - 1, .micro_batches = micros, .global_samples = sample.batch.samples});
-    for (int m = 0; m < micros; ++m) {
-      const int each = sample.batch.samples / micros;
-      const worker::Pass pass{.micro = m, .first_sample = m * each};
-      EXPECT_TRUE(block.Forward(pass, sample.batch.View(m * each, each), {}).ok());
-      EXPECT_TRUE(block.Backward(pass, {}).ok());
-    }
-    const size_t out = device->bytes_out();
-    block.Gradients();
-    EXPECT_TRUE(block.ApplyUpdate(Sgd()).ok());
-    EXPECT_EQ(device->bytes_out(), out) << "the last backward pass has copied the gradients";
-  };
-  const size_t inputs = sample.batch.numerics.size() * sizeof(float);
-  const size_t logits = sizeof(float) * 3 * static_cast<size_t>(sample.batch.samples);
-  for (const int64_t number : {1, 2}) {
-    for (const int micros : {1, 3}) {
-      const size_t in = device->bytes_in(), out = device->bytes_out();
-      step(2 * number - (micros == 1 ? 1 : 0), micros);
-      EXPECT_EQ(device->bytes_in() - in, dense + inputs + logits);  // the gradient of the logits
-      EXPECT_EQ(device->bytes_out() - out, dense + logits);
-    }
-  }
-  const BatchView view = sample.batch.View(0, sample.batch.samples);
-  const auto infer = [&] {
-    const auto found = block.Infer(view, {});
-    EXPECT_TRUE(found.ok()) << found.status();
-    return std::vector<float>(found->front().begin(), found->front().end());
-  };
-  const std::vector<float> before = infer();
-  for (const auto& parameter : block.Parameters()) std::ranges::fill(parameter.weights, 0.5F);
-  block.SetAppliedStep(4);
-  EXPECT_NE(infer(), before) << "weights from outside are copied";
-}
-
-// Gradients that could not be collected are never applied.
-TEST(BlockOnADeviceTest, AFailedCopyIsNotAnUpdate) {
-  const Sample sample = SampleOf("mlp", Expected("mlp"));
-  const Graph graph = GraphOf("mlp", sample);
-  const auto device = std::make_shared<device::HostDevice>(1);
-  const auto made = AtenBlock::Create(graph, {0, 1}, {.optimizer = Sgd(), .seed = 11, .device = device});
-  ASSERT_TRUE(made.ok()) << made.status();
-  AtenBlock& block = **made;
-  const BatchView view = sample.batch.View(0, sample.batch.samples);
-  const std::vector<float> gradient(static_cast<size_t>(view.samples * block.Outputs().front().width), 1.0F);
-  const std::vector<std::span<const float>> given = {gradient};
-  block.BeginStep({.step = 1, .micro_batches = 2, .global_samples = view.samples});
-  ASSERT_TRUE(block.Forward({}, view, {}).ok());
-  ASSERT_TRUE(block.Backward({}, given).ok());
-  device->SetFails(true);  // before the second micro-batch, which never comes
-  block.Gradients();
-  EXPECT_EQ(base::Message(block.ApplyUpdate(Sgd())), "the device is broken");
-  EXPECT_EQ(block.AppliedStep(), 0);
-  ASSERT_FALSE(block.Forward({.micro = 1}, view, {}).ok()) << "it copies its output";
-  device->SetFails(false);
-  EXPECT_TRUE(block.ApplyUpdate(Sgd()).ok());
-  EXPECT_EQ(block.AppliedStep(), 1);
 }
 
 // A trainer that starts when all steps are done evaluates before its first one.

@@ -127,15 +127,21 @@ TEST_F(ExecutorTest, AGradientLongerThanTheNormIsShortenedToIt) {
     optimizer.clip_norm = static_cast<float>(clip);
     const int operations = static_cast<int>(graph.operations.size());
     const auto model = *BlockModel::Create(graph, {0, operations}, optimizer, 1);
-    const std::vector<float> before(model->Newest()[0].begin(), model->Newest()[0].end());
+    const auto weights = [&] {
+      std::vector<float> all;
+      for (const DenseParameter& parameter : model->Parameters())
+        all.insert(all.end(), parameter.weights.begin(), parameter.weights.end());
+      return all;
+    };
+    const std::vector<float> before = weights();
     const model::ExecutionPlan plan = PlanOf({{{0, operations}}, {{1.0}}, 1}, graph);
     const Programs programs{*program::Compile(plan, graph.ToModel()),
                             *program::CompileEvaluation(plan, graph.ToModel())};
     const auto executor =
         *Executor::Create(programs, 0, {.blocks = {model.get()}, .data = data.get(), .clock = &clock_}, optimizer, 1);
     EXPECT_TRUE(executor->RunStep({1, 0, 0, 16}, {}).ok());
-    std::vector<float> out;
-    for (size_t i = 0; i < before.size(); ++i) out.push_back(before[i] - model->Newest()[0][i]);
+    std::vector<float> out = weights();
+    for (size_t i = 0; i < before.size(); ++i) out[i] = before[i] - out[i];
     return out;
   };
   const auto norm = [](const std::vector<float>& values) {

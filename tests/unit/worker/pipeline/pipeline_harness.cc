@@ -14,6 +14,7 @@
 #include "worker/model/block_model.h"
 #include "worker/model/graph.h"
 #include "worker/params/optimizer_of.h"
+#include "worker/pipeline/dense_values.h"
 #include "worker/pipeline/testing/memory_fabric.h"
 
 namespace medley::worker::testing {
@@ -112,9 +113,11 @@ absl::Status RunDevice(World& world, int device, Part& part) {
     }
   }
   for (const auto& model : models) {
-    for (const DenseParameter& parameter : model->Parameters()) {
-      part.parameters.emplace_back(parameter.spec.name,
-                                   std::vector<float>(parameter.weights.begin(), parameter.weights.end()));
+    const std::vector<DenseParameter> parameters = model->Parameters();
+    for (size_t p = 0; p < parameters.size(); ++p) {
+      const DenseValues weights(*model, p, parameters[p], DensePart::kWeights, 0);
+      MEDLEY_ASSIGN_OR_RETURN(std::vector<float> values, weights.Copy());
+      part.parameters.emplace_back(parameters[p].spec.name, std::move(values));
     }
   }
   if (world.test != nullptr) {

@@ -75,7 +75,10 @@ class TrainerSnapshotTest : public testing::TestWithParam<const char*> {
   static std::vector<float> All(TrainerState& state) {
     std::vector<float> all;
     for (const int operation : state.Holds()) {
-      for (const std::span<float> values : state.Values(operation)) all.insert(all.end(), values.begin(), values.end());
+      for (const DenseValues& values : state.Values(operation)) {
+        const std::vector<float> copy = *values.Copy();
+        all.insert(all.end(), copy.begin(), copy.end());
+      }
     }
     return all;
   }
@@ -92,14 +95,18 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, TrainerSnapshotTest, testing::Values("sgd",
 TEST_P(TrainerSnapshotTest, DoesNotChangeWithTheState) {
   float value = 0;
   for (const int operation : state_->Holds()) {  // so that no two values are equal by chance
-    for (const std::span<float> values : state_->Values(operation))
-      std::ranges::generate(values, [&] { return ++value; });
+    for (const DenseValues& values : state_->Values(operation)) {
+      std::vector<float> numbers(values.size());
+      std::ranges::generate(numbers, [&] { return ++value; });
+      ASSERT_THAT(values.Store(0, numbers), IsOk());
+    }
   }
-  const TrainerSnapshot snapshot = state_->Snapshot(Held());
+  const TrainerSnapshot snapshot = *state_->Snapshot(Held());
   const CheckpointFileEntry at_once = Write(snapshot, "earlier");
   const std::vector<float> before = All(*state_);
   for (const int operation : state_->Holds()) {
-    for (const std::span<float> values : state_->Values(operation)) std::ranges::fill(values, 5.0f);
+    for (const DenseValues& values : state_->Values(operation))
+      ASSERT_THAT(values.Store(0, std::vector<float>(values.size(), 5.0f)), IsOk());
   }
   const CheckpointFileEntry later = Write(snapshot);
   EXPECT_EQ(Bytes("earlier", at_once), Bytes("step-00000007-e3", later));
@@ -110,7 +117,7 @@ TEST_P(TrainerSnapshotTest, DoesNotChangeWithTheState) {
 
 // Checkpoints of SGD had a state beside each row until decision 80, which nothing used. Other rows must fit exactly.
 TEST_P(TrainerSnapshotTest, ARowHasTheStateOfItsOptimizerOrAnUnusedOne) {
-  TrainerSnapshot snapshot = state_->Snapshot(Held());
+  TrainerSnapshot snapshot = *state_->Snapshot(Held());
   snapshot.tables.clear();
   const int table = graph_.Parameters(true).at(0).operation;
   auto writer = CheckpointWriter::Create(root_, "step-00000007-e3", {{}, 3, 7}).value();
@@ -128,7 +135,7 @@ TEST_P(TrainerSnapshotTest, ARowHasTheStateOfItsOptimizerOrAnUnusedOne) {
 
 TEST_P(TrainerSnapshotTest, ARestartFromACheckpointContinuesBitwise) {
   for (int64_t step = 1; step <= 7; ++step) Train(*state_, step);
-  const CheckpointFileEntry file = Write(state_->Snapshot(Held()));
+  const CheckpointFileEntry file = Write(*state_->Snapshot(Held()));
   const auto restarted = Create();
   ASSERT_THAT(restarted->Load(root_, Manifest(7, file)), IsOk());
   for (int64_t step = 8; step <= 20; ++step) {

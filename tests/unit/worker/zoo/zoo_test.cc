@@ -225,8 +225,7 @@ class ReversedRows final : public BlockCompute {
   double LossSum(int slot) const override { return of_->LossSum(slot); }
   int64_t LossSamples(int slot) const override { return of_->LossSamples(slot); }
   absl::Status ApplyUpdate(const Optimizer& optimizer) override { return of_->ApplyUpdate(optimizer); }
-  std::array<std::span<float>, 2> Newest() override { return of_->Newest(); }
-  void KeepAgreed() override { of_->KeepAgreed(); }
+  absl::Status KeepAgreed() override { return of_->KeepAgreed(); }
   void ForgetAgreed() override { of_->ForgetAgreed(); }
   int64_t AppliedStep() const override { return of_->AppliedStep(); }
   int64_t AgreedStep() const override { return of_->AgreedStep(); }

@@ -1,0 +1,21 @@
+// The losses of worker/model/losses.h and their gradients, computed where the outputs are: on a device, from which then
+// only a number a step is copied.
+#pragma once
+
+#include "worker/aten/torch.h"
+#include "worker/model/graph.h"
+
+namespace medley::worker::aten {
+
+struct DeviceLoss {
+  at::Tensor sum;       // of the samples: one double
+  at::Tensor gradient;  // as the outputs
+};
+
+// What LossGradient returns and writes, but for the rounding of single operations. `outputs`: samples x floats,
+// float32. `labels`: as many a sample as the loss takes. `weights`: of the samples, or undefined. `class_weights`:
+// those of the loss in the place of the outputs, or undefined.
+DeviceLoss LossOnDevice(const Operation& loss, const at::Tensor& outputs, const at::Tensor& labels, float scale,
+                        const at::Tensor& weights, const at::Tensor& class_weights);
+
+}  // namespace medley::worker::aten

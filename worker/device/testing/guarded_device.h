@@ -1,0 +1,39 @@
+// A device for tests with memory of its own (guarded_memory.h), which trainers use as they use a GPU: LibTorch knows it
+// by worker/aten/testing/guarded_backend.cc. Its groups are ranks of one process, those of HostDevice. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "worker/device/testing/guarded_memory.h"
+#include "worker/device/testing/host_device.h"
+
+namespace medley::worker::device {
+
+class GuardedDevice final : public Device {
+ public:
+  std::string name() const override { return "test device"; }
+  DeviceId id() const override { return {std::byte{'t'}}; }
+  DeviceKind kind() const override { return DeviceKind::kTest; }
+  int index() const override { return 0; }
+  absl::StatusOr<DeviceMemory> Memory() const override {
+    const auto used = static_cast<int64_t>(memory().used());
+    return DeviceMemory{kTotal - used, kTotal};
+  }
+  absl::Status Check() const override { return memory().Check(); }
+  absl::Status CopyIn(std::span<const std::byte> from, void* to) override { return memory().CopyIn(from, to); }
+  absl::Status CopyOut(const void* from, std::span<std::byte> to) override { return memory().CopyOut(from, to); }
+  absl::StatusOr<GroupKey> NewGroupKey() override { return groups_.NewGroupKey(); }
+  absl::StatusOr<std::unique_ptr<DeviceGroup>> JoinGroup(const GroupKey& key, int rank, int size,
+                                                         base::milliseconds timeout, std::stop_token stop) override {
+    return groups_.JoinGroup(key, rank, size, timeout, std::move(stop));
+  }
+
+  static GuardedMemory& memory() { return GuardedMemory::OfProcess(); }
+
+ private:
+  static constexpr int64_t kTotal = int64_t{1} << 40;
+  HostDevice groups_{0};
+};
+
+}  // namespace medley::worker::device

@@ -1,0 +1,88 @@
+// Memory of a device for tests that is apart from the host's: pages that no code may touch, except while a kernel or a
+// copy has opened them.
+//
+// Host code that reads or writes a block, in use or freed, ends the process with a sentence about the block (SIGSEGV,
+// whose handler this installs). New blocks are filled with bytes that are no numbers (NaN), and the n-th allocation can
+// be made to fail. Thread-safe: kernels and copies of several threads follow each other.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <span>
+
+#include "worker/device/testing/copy_counts.h"
+
+namespace medley::worker::device {
+
+class GuardedMemory {
+ public:
+  // The memory of the process's test device: LibTorch allocates for all devices of a type in one place.
+  static GuardedMemory& OfProcess();
+
+  // A block of at least one byte, at the beginning of a page. Errors: ResourceExhausted when the allocation is made to
+  // fail.
+  absl::StatusOr<void*> Allocate(size_t bytes);
+  // Later uses of the block end the process.
+  void Free(void* block);
+
+  // While one exists, its thread may use the memory, and other threads wait.
+  class Opened {
+   public:
+    explicit Opened(GuardedMemory& memory) : memory_(memory), lock_(memory.mutex_) {}
+    ~Opened();
+    Opened(const Opened&) = delete;
+    Opened& operator=(const Opened&) = delete;
+    // Opens the block that contains `address`. False: there is none.
+    bool Open(const void* address);
+
+   private:
+    GuardedMemory& memory_;
+    const std::unique_lock<std::recursive_mutex> lock_;
+    std::deque<void*> blocks_;
+  };
+
+  // Both count. `device` lies within a block. Errors: Internal outside the block.
+  absl::Status CopyIn(std::span<const std::byte> from, void* device);
+  absl::Status CopyOut(const void* device, std::span<std::byte> to);
+  // A copy that a kernel of LibTorch makes.
+  void CountIn(size_t bytes);
+  void CountOut(size_t bytes);
+  CopyCounts counts() const;
+
+  // The `number`-th allocation from now on fails, 1 for the next; 0: none.
+  void FailAllocation(int64_t number);
+  int64_t allocations() const;  // so far
+  // Kernels and copies fail from now on, as after an access outside a GPU's memory; or no longer.
+  void SetBroken(bool broken);
+  absl::Status Check() const;  // Internal when broken
+
+  size_t used() const;  // bytes of blocks
+  size_t peak() const;  // the most since ResetPeak
+  void ResetPeak();
+
+ private:
+  GuardedMemory();
+  struct Block {
+    size_t bytes = 0;   // asked for
+    size_t mapped = 0;  // whole pages
+    int opened = 0;
+  };
+  std::map<void*, Block>::iterator BlockOf(const void* address);
+  absl::Status CheckRange(const void* device, size_t bytes);
+
+  mutable std::recursive_mutex mutex_;  // also of kernels, so it is held long
+  std::map<void*, Block> blocks_;
+  std::deque<std::pair<void*, size_t>> freed_;  // mapped, so that no other memory gets their addresses
+  CopyCounts counts_;
+  int64_t allocations_ = 0;
+  int64_t fails_ = 0;  // the number of the allocation that fails
+  size_t used_ = 0, peak_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace medley::worker::device
