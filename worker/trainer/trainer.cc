@@ -252,12 +252,19 @@ class Trainer::Rep {
     const double processor = base::ProcessorSeconds();
     if (processor_) progress.set_processor_seconds(processor - *processor_);
     processor_ = processor;
+    progress.set_checkpoint_seconds(std::exchange(checkpoint_seconds_, 0));
     progress.set_wants_checkpoint(context_.push_log != nullptr && context_.push_log->IsShort());
     send_(std::move(request));
     return true;
   }
 
   void WriteCheckpoint(const pb::Checkpoint& order, BackgroundWriter::Done done) {
+    const base::SteadyTime begin = context_.clock->Steady();
+    CopyState(order, std::move(done));
+    checkpoint_seconds_ += base::ToSeconds(context_.clock->Steady() - begin);
+  }
+
+  void CopyState(const pb::Checkpoint& order, BackgroundWriter::Done done) {
     processor_.reset();
     std::set<int> operations = current_->Writes();
     std::erase_if(operations,
@@ -315,6 +322,7 @@ class Trainer::Rep {
   int64_t begun_step_ = 0;                   // the last step that began
   std::optional<double> processor_;          // time at the end of the last step; nullopt: other work came after it
   std::optional<DueCheckpoint> checkpoint_;  // of a step that is open
+  double checkpoint_seconds_ = 0;            // that training stood still for one, since the last report
   BackgroundWriter writer_;
 };
 

@@ -36,6 +36,7 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
   training::Restore(state_.training, journal.ledger());
   CostMeter& cost = state_.meters.cost;
   cost.Restore(journal.usd_spent(), journal.usd_first_plan(), journal.first_plan_throughput(), journal.paid_samples());
+  state_.meters.activity.Restore(journal.units(), journal.outcome() == job::v1::JOB_PHASE_SUSPENDED, now.wall);
   if (state_.plans.first) cost.SetFirstPlan(state_.plans.first->plan());
   if (state_.plans.desired) cost.SetPrices(state_.plans.desired->usd_per_unit_hour());
   if (ending::Restore(state_.ending, journal)) {
@@ -198,8 +199,14 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
                      process};
   const GenerationsState& generations = state_.generations;
   if (generations::HasMember(generations.active, name)) {
+    const bool awaited = generations.active->members.at(name).awaited;
     if (!generations::OnReturn(state_.generations, hello)) {
       return LoseHolder({job::v1::SWITCH_CAUSE_MEMBER_LOST, process + " came back without its state", process}, now);
+    }
+    if (awaited && !model::IsRowsMember(name)) {
+      const bool moves = state_.hand_over.adopting.has_value();
+      state_.meters.activity.Returned(generations.active->members.at(name).peer.slot().pool(),
+                                      moves ? goodput::Category::kMove : goodput::Category::kRecovery, now.wall);
     }
     if (state_.hand_over.adopting) return OnReturn(now);
     if (generations.mode == Mode::kHalting) return generations::Halt(state_.generations, name, out_);
@@ -319,7 +326,14 @@ void CoordinatorCore::Journal(Instant now, bool periodic) {
   out_.Add(JournalCommand{DurableState(state_, now), periodic});
 }
 
-void CoordinatorCore::Hold(Instant now) { state_.meters.cost.Hold(now.steady, members::UnitsByPool(state_.members)); }
+void CoordinatorCore::Hold(Instant now) {
+  state_.meters.cost.Hold(now.steady, members::UnitsByPool(state_.members));
+  const int64_t step = state_.training.ledger ? state_.training.ledger->committed() : 0;
+  const auto line = state_.meters.activity.Hold(now, ActivityNow(state_), step);
+  if (!line) return;
+  const base::WallTime committed = now.wall - (now.steady - state_.training.committed_at);
+  out_.Log(false, fmt::format("{} committed={:.3f}", *line, base::ToSeconds(committed.time_since_epoch())));
+}
 
 bool CoordinatorCore::IsPreparing() const {
   const std::optional<GenerationInfo>& next = state_.generations.next;

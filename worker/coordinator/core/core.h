@@ -83,7 +83,7 @@ class CoordinatorCore {
   void OnHello(const job::v1::Hello& hello, Instant now);
   void OnFault(const std::string& member, const job::v1::Fault& fault, Instant now);
   void Journal(Instant now, bool periodic = false);
-  void Hold(Instant now);  // what members cost until now
+  void Hold(Instant now);  // what members cost and did until now
   bool IsPreparing() const;
 
   // core_requests.cc: what concerns ask for.

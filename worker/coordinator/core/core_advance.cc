@@ -32,6 +32,7 @@ void CoordinatorCore::Advance(Instant now) {
 bool CoordinatorCore::AdvanceHandOver(Instant now) {
   if (!hand_over::IsPossible(state_)) return false;
   hand_over::Complete(state_.hand_over);
+  Hold(now);
   Journal(now);
   hand_over::Redirect(state_, out_);
   return true;
@@ -134,6 +135,7 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
     if (progress.wants_checkpoint()) checkpoints::Ask(state_.checkpoints, false);
     standing_by::AddStepTime(state_.standing_by, state_, member, progress.compute_seconds(), now.steady);
     state_.meters.stage_times.Add(result.trainer->peer.slot(), progress);
+    state_.meters.activity.Waited(result.trainer->peer.slot().pool(), progress);
   }
   if (progress.has_resumed_from()) switches::ResumedFrom(state_.switches, progress.resumed_from());
   if (result.commit_to) CommitTo(*result.commit_to, now);
@@ -156,6 +158,7 @@ void CoordinatorCore::CommitTo(int64_t step, Instant now) {
   const std::optional<job::v1::ApplyPlanRequest>& first = state_.plans.first;
   const int64_t plan = state_.generations.active->request.plan().generation();
   state_.meters.cost.Committed(now.steady, ledger.SamplesAt(step), first && plan == first->plan().generation());
+  state_.meters.activity.Committed(now.steady, step);
   recovery::OnCommit(state_.recovery, step);
   switches::Complete(state_.switches, now.steady);
   if (began) state_.meters.throughput.Reset(now.steady);  // what a program needs to start is not its rate

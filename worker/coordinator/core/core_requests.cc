@@ -130,6 +130,7 @@ void CoordinatorCore::LoseState(const Cause& why, Instant now) {
 void CoordinatorCore::SetLedger(int64_t step, int64_t generation) {
   training::SetBack(state_.training, step, generation, out_);
   recovery::OnSetBack(state_.recovery, step);
+  state_.meters.activity.SetBack(step);
   evaluations::RollBack(state_.evaluation, step);
   exported_model::RollBack(state_.best, step);
 }
@@ -148,6 +149,7 @@ void CoordinatorCore::PutInForce(Instant now) {
   state_.meters.throughput.Reset(now.steady);
   state_.meters.stage_times.Reset();
   state_.meters.cost.Pause();
+  state_.meters.activity.Begin(now.wall, active.step, state_.training.ledger->SamplesAt(active.step));
   training::Begin(state_.training, state_, active.step, now.steady);
   const std::string why = "the new generation has no place for this member";
   for (const std::string& name : standing_by::Update(state_.standing_by, state_, now.steady)) {
@@ -171,6 +173,7 @@ void CoordinatorCore::Adopt(Instant now) {
   hand_over::EndAdopting(state_.hand_over);
   generations::TrainOn(state_.generations);
   const int64_t step = state_.training.ledger->committed();
+  state_.meters.activity.Begin(now.wall, step, state_.training.ledger->SamplesAt(step));
   training::Begin(state_.training, state_, step, now.steady);
   standing_by::Begin(state_.standing_by, state_);
   recovery::ShowCause(state_.recovery, {});
@@ -236,6 +239,7 @@ void CoordinatorCore::Finish(job::v1::JobPhase outcome, const std::string& why, 
   generations::End(state_.generations);
   checkpoints::Drop(state_.checkpoints);
   evaluations::Drop(state_.evaluation);
+  Hold(now);
   Journal(now);
   members::ReleaseAll(state_.members, failed ? 1 : 0, state_.ending.message, out_);
   out_.Add(FinishCommand{!failed ? 0 : retryable ? 1 : 2});

@@ -10,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "medley/job/v1/coordinator.pb.h"
+#include "worker/coordinator/core/activity.h"
 
 namespace medley::worker {
 
@@ -111,6 +112,7 @@ struct Meters {
   ThroughputMeter throughput;
   StageMeter stage_times;
   CostMeter cost;
+  ActivityMeter activity;
 };
 
 }  // namespace medley::worker

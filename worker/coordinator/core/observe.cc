@@ -65,6 +65,7 @@ job::v1::Observation Observe(const CoreState& view, Instant now) {
   if (view.generations.active)
     view.meters.stage_times.Fill(view.generations.active->plan, view.options.batch_size, out);
   out.set_data_wait_seconds(view.meters.stage_times.data_wait_seconds());
+  if (!view.meters.activity.account().id.empty()) view.meters.activity.Fill(now.wall, false, *out.mutable_units());
   out.set_usd_spent(view.meters.cost.usd());
   out.set_usd_first_plan(view.meters.cost.usd_first());
   for (const job::v1::SwitchRecord& record : view.switches.complete) *out.add_switches() = record;
@@ -121,6 +122,7 @@ job::v1::CoordinatorState DurableState(const CoreState& view, Instant now) {
   if (view.evaluation.tested) *state.mutable_test() = *view.evaluation.tested;
   if (view.best.exported) *state.mutable_exported() = *view.best.exported;
   state.set_restarts(view.recovery.restarts);
+  if (!view.meters.activity.account().id.empty()) view.meters.activity.Fill(now.wall, true, *state.mutable_units());
   state.set_usd_spent(view.meters.cost.usd());
   state.set_usd_first_plan(view.meters.cost.usd_first());
   state.set_first_plan_throughput(view.meters.cost.first_throughput());

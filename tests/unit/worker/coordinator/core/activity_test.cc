@@ -1,0 +1,167 @@
+// Tests the coordinator's account of the units in force.
+#include "worker/coordinator/core/activity.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/unit/worker/coordinator/core/core_fixture.h"
+
+namespace medley::worker {
+namespace {
+
+using goodput::Amounts;
+using goodput::Category;
+
+constexpr double kNear = 1e-6;
+
+class MeterTest : public testing::Test {
+ protected:
+  Instant Now() const {
+    return {base::SteadyTime(base::FromSeconds(1000 + seconds_)),
+            base::WallTime(base::seconds(1'700'000'000)) +
+                std::chrono::duration_cast<base::WallTime::duration>(base::FromSeconds(seconds_))};
+  }
+  void Pass(double seconds, Category category, int units = 2) {
+    (void)meter_.Hold(Now(), before_, 0);
+    before_ = Activity{category, {{"a", units}}, {}};
+    (void)meter_.Hold(Now(), before_, 0);
+    seconds_ += seconds;
+    (void)meter_.Hold(Now(), before_, 0);
+  }
+  // Two units train for a second a step.
+  void Train(int64_t first, int64_t last) {
+    for (int64_t step = first; step <= last; ++step) {
+      Pass(1, Category::kTraining);
+      meter_.Committed(Now().steady, step);
+    }
+  }
+  const Amounts& Of(const std::string& pool) { return meter_.account().pools.at(pool); }
+  job::v1::UnitAccount Journal() {
+    job::v1::UnitAccount account;
+    meter_.Fill(Now().wall, true, account);
+    return account;
+  }
+
+  ActivityMeter meter_;
+  std::optional<Activity> before_;
+  double seconds_ = 0;
+};
+
+TEST_F(MeterTest, NothingIsCountedBeforeAGenerationIsInForce) {
+  Pass(5, Category::kTraining);
+  EXPECT_TRUE(meter_.account().pools.empty());
+  meter_.Begin(Now().wall, 0, 0);
+  Pass(5, Category::kTraining);
+  EXPECT_NEAR(Of("a")[Category::kTraining], 10, kNear);
+  EXPECT_NEAR(Of(goodput::kCoordinatorPool)[Category::kTraining], 5, kNear);
+}
+
+TEST_F(MeterTest, TrainingSinceTheStepIsLost) {
+  meter_.Begin(Now().wall, 0, 0);
+  Train(1, 10);
+  Pass(0.5, Category::kTraining);  // a step that nobody ends
+  meter_.SetBack(4);
+  EXPECT_NEAR(Of("a")[Category::kTraining], 8, kNear);
+  EXPECT_NEAR(Of("a")[Category::kLost], 13, kNear);
+  EXPECT_NEAR(Of(goodput::kCoordinatorPool)[Category::kLost], 6.5, kNear);
+  Train(5, 6);
+  meter_.SetBack(5);
+  EXPECT_NEAR(Of("a")[Category::kTraining], 10, kNear);
+  EXPECT_NEAR(Of("a")[Category::kLost], 15, kNear);
+}
+
+TEST_F(MeterTest, FewMarksAreKeptOfALongJob) {
+  meter_.Begin(Now().wall, 0, 0);
+  Train(1, 5000);
+  EXPECT_LE(Journal().trained_size(), 2 * 18);
+  meter_.SetBack(2345);
+  EXPECT_NEAR(Of("a")[Category::kTraining], 2 * 2345, 2);
+  EXPECT_NEAR(Of("a").Sum(), 10000, kNear);
+}
+
+TEST_F(MeterTest, MembersStoodStillUntilTheyReturnToARestartedCoordinator) {
+  meter_.Begin(Now().wall, 0, 0);
+  Train(1, 10);
+  const job::v1::UnitAccount journal = Journal();
+  const goodput::Account journaled = meter_.account();
+  Train(11, 12);  // which the journal does not know
+  ActivityMeter restarted;
+  restarted.Restore(journal, false, Now().wall);
+  EXPECT_EQ(restarted.account(), journaled);
+  seconds_ += 28;
+  restarted.Returned("a", Category::kRecovery, Now().wall);
+  restarted.Returned("a", Category::kRecovery, Now().wall);
+  EXPECT_NEAR(restarted.account().pools.at("a")[Category::kRecovery], 60, kNear);
+  restarted.SetBack(12);  // as the members say
+  EXPECT_NEAR(restarted.account().pools.at("a")[Category::kTraining], 24, kNear);
+  EXPECT_NEAR(restarted.account().pools.at("a")[Category::kRecovery], 56, kNear);
+  restarted.Begin(Now().wall, 12, 0);
+  EXPECT_EQ(restarted.account().id, meter_.account().id);
+  restarted.SetBack(6);
+  EXPECT_NEAR(restarted.account().pools.at("a")[Category::kTraining], 12, kNear);
+  EXPECT_NEAR(restarted.account().pools.at("a")[Category::kLost], 12, kNear);
+}
+
+TEST_F(MeterTest, WaitingAndCopyingAreNotTraining) {
+  meter_.Begin(Now().wall, 0, 0);
+  Pass(10, Category::kTraining);
+  job::v1::Progress progress;
+  progress.set_data_seconds(3);
+  progress.set_checkpoint_seconds(2);
+  meter_.Waited("a", progress);
+  EXPECT_NEAR(Of("a")[Category::kTraining], 15, kNear);
+  EXPECT_NEAR(Of("a")[Category::kDataWait], 3, kNear);
+  EXPECT_NEAR(Of("a")[Category::kCheckpoint], 2, kNear);
+  progress.set_data_seconds(100);  // more than there was
+  meter_.Waited("a", progress);
+  EXPECT_NEAR(Of("a").Sum(), 20, kNear);
+}
+
+TEST_F(MeterTest, ChangesAreLoggedWithTheirTime) {
+  meter_.Begin(Now().wall, 0, 0);
+  (void)meter_.Hold(Now(), Activity{Category::kTraining, {{"a", 2}}, {}}, 3);
+  seconds_ += 2;
+  EXPECT_EQ(meter_.Hold(Now(), Activity{Category::kTraining, {{"a", 2}}, {}}, 4), std::nullopt);
+  seconds_ += 1;
+  EXPECT_EQ(meter_.Hold(Now(), Activity{Category::kMove, {{"a", 2}, {"b", 1}}, {{"b", 1}}}, 5),
+            "activity move since=1700000002.000 step=5 units=a:2,b:1,b:1:idle waited=0.000");
+}
+
+class ActivityTest : public CoreTest {
+ protected:
+  double Seconds(const std::string& pool, Category category) {
+    const auto& pools = core_.state().meters.activity.account().pools;
+    const auto found = pools.find(pool);
+    return found == pools.end() ? 0 : found->second[category];
+  }
+};
+
+TEST_F(ActivityTest, UnitsInForceTrainAndRecover) {
+  Start();
+  Advance(base::seconds(3));
+  EXPECT_TRUE(core_.state().meters.activity.account().id.empty());
+  Ready(0);
+  Advance(base::seconds(3));
+  const std::string servers = plan_.slots(2).pool();
+  EXPECT_NEAR(Seconds("a", Category::kTraining), 6, kNear);  // two trainers
+  EXPECT_NEAR(Seconds(servers, Category::kTraining), 3, kNear);
+  core_.OnLost(plan_.slots(0).member(), "i-" + plan_.slots(0).member(), Now());
+  Take();
+  Advance(base::seconds(2));
+  EXPECT_NEAR(Seconds("a", Category::kTraining), 6, kNear);
+  EXPECT_NEAR(Seconds("a", Category::kRecovery), 2, kNear);  // the other trainer
+  EXPECT_NEAR(Seconds(servers, Category::kRecovery), 2, kNear);
+  EXPECT_NEAR(Seconds(goodput::kCoordinatorPool, Category::kRecovery), 2, kNear);
+}
+
+TEST_F(ActivityTest, UnitsOfTheNextGenerationAreNotInForceYet) {
+  PrepareSecondPlan();
+  const double trained = Seconds("a", Category::kTraining);
+  Advance(base::seconds(1));  // the new units start meanwhile
+  EXPECT_NEAR(Seconds("a", Category::kTraining), trained + 2, kNear);
+  EXPECT_EQ(Seconds("b", Category::kMove), 0);
+}
+
+}  // namespace
+}  // namespace medley::worker
