@@ -62,6 +62,11 @@ def make():
             [(f"sum(medley_job_usd_per_hour{{{JOB}}}) / 3600 / sum(medley_job_predicted_samples_per_second{{{JOB}}}) * 1e6", "predicted"),
              (f"sum(medley_job_usd_per_hour{{{JOB}}}) / 3600 / (sum(medley_job_throughput_samples_per_second{{{JOB}}}) > 0) * 1e6",
               "measured")], "currencyUSD", width=8, low=0, dashed=[("predicted", "yellow")])
+    d.lines("What the money was for", "Each paid unit-second belongs to one category; together they are what the job has cost. "
+            "medley explain --bill prints the same.", [(f"medley_job_bill_usd{{{JOB}}}", "{{category}}")], "currencyUSD", width=16, low=0,
+            stack=True)
+    d.lines("Goodput", "Share of the cost that useful training has. MedleyJobGoodputLow fires below a half.",
+            [(f"medley_job_goodput_ratio{{{JOB}}}", "goodput")], "percentunit", width=8, low=0)
     d.row("Stages")
     d.lines("Computation per step", "Computation time of each stage. The slowest stage limits all others.",
             [(f"medley_job_stage_compute_seconds{{{JOB}}}", "stage {{stage}} on {{pool}}")], "s", width=8, low=0)

@@ -251,6 +251,7 @@ JobStatus JobStatus::FromJson(const Json& json) {
         CostStatus{cost.Quantity("spentUsd", 0), cost.String("countedUntil"), cost.Quantity("usdPerMillionSamples", 0)};
     if (cost.Has("savedUsd")) status.cost->saved_usd = cost.Quantity("savedUsd", 0);
   }
+  if (reader.Has("goodput")) status.goodput = GoodputStatus::FromJson(reader.Raw("goodput"));
   status.replicas = static_cast<int>(reader.Int("replicas", 0));
   status.selector = reader.String("selector");
   status.restarts = static_cast<int>(reader.Int("restarts", 0));
@@ -292,6 +293,7 @@ Json JobStatus::ToJson() const {
     if (!cost->counted_until.empty()) json["cost"]["countedUntil"] = cost->counted_until;
     if (cost->saved_usd) json["cost"]["savedUsd"] = Usd(*cost->saved_usd);
   }
+  if (goodput) json["goodput"] = goodput->ToJson();
   if (last_rescale) json["lastRescale"] = RescaleJson(*last_rescale);
   for (const RescaleStatus& rescale : rescales) json["rescales"].push_back(RescaleJson(rescale));
   for (const SizeStatus& size : sizes) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "operator/api/conditions.h"
+#include "operator/api/goodput_status.h"
 
 namespace medley::ops {
 
@@ -156,6 +157,7 @@ struct JobStatus {
   std::optional<PlanStatus> plan;
   std::optional<ObservedStatus> observed;
   std::optional<CostStatus> cost;
+  std::optional<GoodputStatus> goodput;
   int replicas = 0;
   std::string selector;
   int restarts = 0;          // of the whole job, for any reason

@@ -29,6 +29,18 @@ void FillGoals(const Objective& objective, const std::string& start_time, JobSna
   if (objective.deadline_seconds > 0 && start) out.deadline_timestamp = *start + objective.deadline_seconds;
 }
 
+void FillBill(const GoodputStatus& goodput, JobSnapshot& out) {
+  if (goodput.promised) out.promised_usd = goodput.promised->usd;
+  const goodput::Amounts seconds = goodput.bill.Seconds();
+  const goodput::Amounts usd = goodput.bill.Usd();
+  if (seconds.Sum() <= 0) return;
+  out.goodput_ratio = goodput.bill.Share();
+  for (const goodput::Category category : goodput::kCategories) {
+    out.unit_seconds[std::string(ToString(category))] = seconds[category];
+    out.bill_usd[std::string(ToString(category))] = usd[category];
+  }
+}
+
 void FillStatus(const JobStatus& status, bool trains, JobSnapshot& out) {
   out.phase = status.Phase();
   for (const Condition& condition : status.conditions.all()) {
@@ -41,6 +53,7 @@ void FillStatus(const JobStatus& status, bool trains, JobSnapshot& out) {
     out.cost_usd = status.cost->spent_usd;
     out.saved_usd = status.cost->saved_usd;
   }
+  if (status.goodput) FillBill(*status.goodput, out);
   if (!status.observed) return;
   const ObservedStatus& observed = *status.observed;
   out.throughput = trains ? observed.throughput : 0;

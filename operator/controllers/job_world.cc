@@ -111,6 +111,17 @@ std::optional<base::WallTime> EndOf(const kube::Object& pod) {
   return end ? end : base::ParseTime(pod.String("/metadata/creationTimestamp")).value_or(base::WallTime());
 }
 
+// When the pod got its node; nullopt: it has none. A node that does not say when counts from the pod's creation.
+std::optional<base::WallTime> NodeSince(const kube::Object& pod, base::WallTime created) {
+  if (pod.String("/spec/nodeName").empty()) return std::nullopt;
+  for (const kube::Json& item : pod.At("/status/conditions")) {
+    const kube::Object condition(item);
+    if (condition.String("/type") != "PodScheduled" || condition.String("/status") != "True") continue;
+    return base::ParseTime(condition.String("/lastTransitionTime")).value_or(created);
+  }
+  return created;
+}
+
 // Without those of another user who has written the job as their owner. Members of a version that did not sign count.
 std::vector<kube::ObjectPtr> PodsOfJob(std::vector<kube::ObjectPtr> pods, const std::string& job,
                                        const std::optional<PlanRecord>& record) {
@@ -142,9 +153,14 @@ void ReadPaidPods(const JobDeps& deps, const std::vector<kube::ObjectPtr>& pods,
     lifecycle::PaidPod& paid = world.paid_pods[pod->uid()];
     paid.created = *created;
     paid.ended = EndOf(*pod);
-    if (!IsUnschedulable(*pod)) {
-      paid.usd_per_hour = prices.UsdPerHour(*pod, deps.capacity.LabelsOf(pod->String("/spec/nodeName")));
-    }
+    paid.node_at = NodeSince(*pod, *created);
+    const std::string node = pod->String("/spec/nodeName");
+    const PodPrices::Price price = prices.Of(*pod, deps.capacity.LabelsOf(node));
+    paid.pool = price.pool;
+    if (price.part > 0) paid.part = price.part;
+    if (IsUnschedulable(*pod)) continue;
+    paid.held = price.part > 0;
+    paid.usd_per_hour = price.usd_per_hour;
   }
 }
 

@@ -21,8 +21,10 @@ constexpr double kMoneyGrowth = 1.5;
 
 bool OnlyMoneyChanged(kube::Json now, kube::Json before) {
   if (!now.is_object() || !before.is_object()) return false;
-  now.erase("cost");
-  before.erase("cost");
+  for (const char* money : {"cost", "goodput"}) {
+    now.erase(money);
+    before.erase(money);
+  }
   return now == before;
 }
 
@@ -162,6 +164,12 @@ void FillPlanStatus(Pass& pass) {
   status.alternatives = record.alternatives;
   status.catalog_revision = plan.provenance.catalog_revision;
   status.price_time = plan.provenance.price_time;
+  // What the job had cost before its first plan is part of the promise: it was known.
+  if (!pass.report.goodput) pass.report.goodput.emplace();
+  if (!pass.report.goodput->promised && status.usd_total > 0) {
+    const double before = pass.report.cost ? pass.report.cost->spent_usd : 0;
+    pass.report.goodput->promised = PromiseStatus{before + status.usd_total, status.usd_per_hour, status.throughput};
+  }
   pass.report.plan = std::move(status);
   if (pass.spec_is_valid) SetPlanned(pass);
 }

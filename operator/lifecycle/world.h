@@ -56,6 +56,10 @@ struct PaidPod {
   std::optional<base::WallTime> ended;  // all containers have ended
   // Now; 0 while the scheduler finds no node for the pod, and where the pool has no price.
   double usd_per_hour = 0;
+  std::string pool = {};  // whose unit it is; goodput::kCoordinatorPool: the coordinator's
+  double part = 1;        // of a unit
+  bool held = false;      // it has a pool, and the scheduler has not refused it
+  std::optional<base::WallTime> node_at = std::nullopt;  // when it got its node; nullopt: it has none
   bool operator==(const PaidPod&) const = default;
 };
 

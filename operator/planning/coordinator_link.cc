@@ -3,6 +3,8 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
+#include <algorithm>
+
 #include "common/base/status.h"
 #include "common/certificates/job_certificates.h"
 #include "common/model/convert.h"
@@ -74,6 +76,20 @@ std::string CauseOf(const pb::SwitchRecord& record) {
   }
 }
 
+goodput::Account UnitsOf(const pb::Observation& in) {
+  goodput::Account account;
+  account.id = in.units().id();
+  account.first_samples = in.units().first_samples();
+  account.samples = in.samples_done();
+  for (const pb::PoolSeconds& pool : in.units().pools()) {
+    goodput::Amounts& amounts = account.pools[pool.pool()];
+    for (const auto& [name, seconds] : pool.seconds()) {
+      if (const auto category = goodput::ParseCategory(name)) amounts[*category] = std::max(0.0, seconds);
+    }
+  }
+  return account;
+}
+
 Observation FromProto(const pb::Observation& in) {
   Observation out;
   out.phase = FromProto(in.phase());
@@ -104,6 +120,7 @@ Observation FromProto(const pb::Observation& in) {
   if (in.has_exported()) {
     out.exported = ExportedModel{in.exported().step(), in.exported().epochs(), in.exported().best()};
   }
+  out.units = UnitsOf(in);
   out.usd_spent = in.usd_spent();
   out.usd_first_plan = in.usd_first_plan();
   for (const pb::SwitchRecord& s : in.switches()) {

@@ -51,16 +51,19 @@ const ResourcePool* PoolOfNode(const NodeLabels& node, const std::vector<Resourc
   return best;
 }
 
-double PodPrices::UsdPerHour(const kube::Object& pod, const NodeLabels& node) {
+PodPrices::Price PodPrices::Of(const kube::Object& pod, const NodeLabels& node) {
   const auto zone = node.find(kZoneLabel);
   const std::string in = zone == node.end() ? "" : zone->second;
   if (pod.label(kRoleLabel) == ToString(Role::kCoordinator)) {
     const ResourcePool* pool = PoolOfNode(node, pools_);
-    return pool == nullptr ? 0 : PartOfUnit(pod, *pool) * OfUnit(*pool, in);
+    if (pool == nullptr) return {};
+    const double part = PartOfUnit(pod, *pool);
+    return {"", part, part * OfUnit(*pool, in)};
   }
   const std::string name = pod.label(kPoolLabel);
   const auto pool = std::find_if(pools_.begin(), pools_.end(), [&](const ResourcePool& p) { return p.name == name; });
-  return pool == pools_.end() ? 0 : OfUnit(*pool, in);
+  if (pool == pools_.end()) return {};
+  return {name, 1, OfUnit(*pool, in)};
 }
 
 double PodPrices::OfUnit(const ResourcePool& pool, const std::string& zone) {

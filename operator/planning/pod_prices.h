@@ -29,8 +29,13 @@ class PodPrices {
  public:
   PodPrices(const std::vector<ResourcePool>& pools, const PriceCatalog* catalog) : pools_(pools), catalog_(catalog) {}
 
-  // USD per hour; 0: the pod has no pool, or the pool no price. `node`: labels of the pod's node; empty: it has none.
-  double UsdPerHour(const kube::Object& pod, const NodeLabels& node);
+  struct Price {
+    std::string pool;         // empty: of a coordinator, or of a pod without a pool
+    double part = 0;          // of a unit; 0: the pod has no pool
+    double usd_per_hour = 0;  // 0: the pod has no pool, or the pool no price
+  };
+  // `node`: labels of the pod's node; empty: it has none.
+  Price Of(const kube::Object& pod, const NodeLabels& node);
 
  private:
   double OfUnit(const ResourcePool& pool, const std::string& zone);

@@ -18,6 +18,7 @@ Observation WithoutProgress(Observation seen) {
   seen.evaluations.clear();
   seen.best.reset();
   seen.stages.clear();
+  seen.units = {};
   seen.usd_spent = 0;
   seen.usd_first_plan = 0;
   seen.bad_rows = 0;

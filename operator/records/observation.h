@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/goodput/category.h"
+
 namespace medley::ops {
 
 enum class JobPhase {
@@ -124,6 +126,7 @@ struct Observation {
   std::vector<StageTimes> stages;  // in the order of the plan's stages
   std::map<std::string, double> metrics;
   std::vector<Evaluation> evaluations;  // the last 32, in the order of their steps
+  goodput::Account units;               // id empty: no generation was in force yet
   double usd_spent = 0;
   double usd_first_plan = 0;
   std::vector<GenerationSwitch> switches;

@@ -55,6 +55,10 @@ constexpr Value kValues[] = {
     {"medley_job_saved_usd", Kind::kGauge,
      "USD that training cost less than with the first plan, for the same samples; negative: it cost more",
      &JobSnapshot::saved_usd},
+    {"medley_job_goodput_ratio", Kind::kGauge,
+     "Share of the USD that useful training has cost; of the unit-seconds while nothing has cost anything",
+     &JobSnapshot::goodput_ratio},
+    {"medley_job_promised_usd", Kind::kGauge, "USD of the whole job by its first plan", &JobSnapshot::promised_usd},
     {"medley_job_budget_usd", Kind::kGauge, "spec.objective.budgetUsd", &JobSnapshot::budget_usd},
     {"medley_job_max_usd_per_hour", Kind::kGauge, "spec.objective.maxUsdPerHour", &JobSnapshot::max_usd_per_hour},
     {"medley_job_deadline_timestamp_seconds", Kind::kGauge, "When spec.objective.deadline ends, Unix time",
@@ -137,6 +141,16 @@ void JobMetrics::WriteValues(TextPage& page) const {
               "When samples were last trained for the first time, or the job began to run, Unix time");
   for (const auto& [job, entry] : jobs_) {
     if (entry.progress_timestamp) page.Sample(Of(job), *entry.progress_timestamp);
+  }
+  page.Family(
+      "medley_job_unit_seconds", Kind::kGauge,
+      "Unit-seconds that were paid, by what they were for; seconds of training that is lost change their category");
+  for (const auto& [job, entry] : jobs_) {
+    for (const auto& [category, value] : entry.seen.unit_seconds) page.Sample(Of(job, {{"category", category}}), value);
+  }
+  page.Family("medley_job_bill_usd", Kind::kGauge, "USD that those unit-seconds have cost");
+  for (const auto& [job, entry] : jobs_) {
+    for (const auto& [category, value] : entry.seen.bill_usd) page.Sample(Of(job, {{"category", category}}), value);
   }
   page.Family("medley_job_score", Kind::kGauge, "Result on the test data");
   for (const auto& [job, entry] : jobs_) {

@@ -71,6 +71,10 @@ struct JobSnapshot {
   std::optional<double> restarts;
   std::optional<double> cost_usd;
   std::optional<double> saved_usd;
+  std::map<std::string, double> unit_seconds;  // by category (common/goodput)
+  std::map<std::string, double> bill_usd;      // likewise
+  std::optional<double> goodput_ratio;         // absent: nothing was paid yet
+  std::optional<double> promised_usd;
   std::optional<double> start_timestamp;
   std::optional<double> completion_timestamp;
 };

@@ -33,6 +33,17 @@ JobStatus Full() {
   status.observed->exported = ExportedStatus{"Best", 64, 1};
   status.observed->course = {{10, 0.6, 20000}, {20, 0.5, 20100.5}};
   status.cost = CostStatus{0.83, "2026-11-21T07:15:00.000000Z", 0.034, 0.41};
+  status.goodput.emplace();
+  goodput::PoolBill& pool = status.goodput->bill.pools["cpu"];
+  pool.seconds[goodput::Category::kTraining] = 90.5;
+  pool.seconds[goodput::Category::kStartUp] = 9.5;
+  pool.usd[goodput::Category::kTraining] = 0.75;
+  pool.usd[goodput::Category::kStartUp] = 0.05;
+  pool.counted[goodput::Category::kTraining] = 90.5;
+  status.goodput->bill.pools[goodput::kCoordinatorPool].usd[goodput::Category::kIdle] = 0.03;
+  status.goodput->bill.account = "1700000000.000000";
+  status.goodput->bill.samples = 1203200;
+  status.goodput->promised = PromiseStatus{2.6, 2.58, 20110};
   status.replicas = 7;
   status.selector = "medley.dev/job-name=adult";
   status.restarts = 1;
@@ -46,6 +57,8 @@ TEST(JobStatusTest, SurvivesJson) {
   EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).ToJson(), Full().ToJson());
   EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).observed->best, Full().observed->best);
   EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).observed->exported, Full().observed->exported);
+  EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).goodput, Full().goodput);
+  EXPECT_EQ(Full().ToJson()["goodput"]["share"], 0.9036);
   EXPECT_EQ(JobStatus::FromJson(kube::Json()), JobStatus());
 }
 

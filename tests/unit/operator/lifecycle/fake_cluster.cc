@@ -146,6 +146,9 @@ World FakeCluster::Observe() const {
     if (kube::HasEnded(object)) paid.ended = paid.created;
     const auto pool = pools.find(object.label(kPoolLabel));
     if (pool != pools.end()) paid.usd_per_hour = pool->second.price.value_or(0);
+    paid.pool = object.label(kPoolLabel);
+    paid.held = pool != pools.end();
+    if (!object.String("/spec/nodeName").empty()) paid.node_at = paid.created;
     if (object.label(kRoleLabel) == "profiler") continue;
     world.pods[name] = Cached("Pod/" + name, object.json());
     const std::string node = object.String("/spec/nodeName");

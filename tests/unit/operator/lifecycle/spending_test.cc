@@ -1,6 +1,7 @@
 // Tests what the pods of a job cost.
 #include "operator/lifecycle/spending.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -13,6 +14,45 @@ namespace {
 using Pods = std::map<std::string, PaidPod>;
 
 base::WallTime At(int hours) { return base::WallTime(std::chrono::hours(hours)); }
+
+double UsdOf(const Pods& before, const Pods& now, base::WallTime from, base::WallTime until) {
+  double usd = 0;
+  for (const goodput::Paid& paid : PaidSince(before, now, {from, until, std::nullopt, false})) usd += paid.usd;
+  return usd;
+}
+
+// Seconds by pool and use, "a held 3600".
+std::string UsesOf(const Pods& now, const PaidTime& time) {
+  std::string text;
+  for (const goodput::Paid& paid : PaidSince({}, now, time)) {
+    const char* use = paid.use == goodput::Paid::Use::kWaiting ? "waiting"
+                      : paid.use == goodput::Paid::Use::kHeld  ? "held"
+                                                               : "idle";
+    text += fmt::format("{}{} {} {:.0f}", text.empty() ? "" : ", ", paid.pool, use, paid.seconds);
+  }
+  return text;
+}
+
+TEST(PaidSinceTest, AUnitWaitsForItsNodeAndIsIdleAfterTheEnd) {
+  PaidPod pod{At(10), At(20), 2};
+  pod.pool = "a";
+  EXPECT_EQ(UsesOf({{"u", pod}}, {At(0), At(13), std::nullopt, false}), "a waiting 10800");
+  pod.node_at = At(11);
+  EXPECT_EQ(UsesOf({{"u", pod}}, {At(0), At(13), std::nullopt, false}), "a waiting 3600, a held 7200");
+  EXPECT_EQ(UsesOf({{"u", pod}}, {At(0), At(13), std::nullopt, true}), "a waiting 3600, a waiting 7200");
+  EXPECT_EQ(UsesOf({{"u", pod}}, {At(12), At(23), At(15), false}), "a held 10800, a idle 18000");
+  EXPECT_EQ(UsesOf({{"u", pod}}, {At(16), At(18), At(15), false}), "a idle 7200");
+}
+
+TEST(PaidSinceTest, APodWithoutPriceIsCountedWhereItIsHeld) {
+  PaidPod pod{At(10), std::nullopt, 0};
+  pod.pool = "a";
+  pod.part = 0.5;
+  pod.node_at = At(10);
+  EXPECT_EQ(UsesOf({{"u", pod}}, {At(0), At(12), std::nullopt, false}), "");
+  pod.held = true;
+  EXPECT_EQ(UsesOf({{"u", pod}}, {At(0), At(12), std::nullopt, false}), "a held 3600");
+}
 
 TEST(UsdOfTest, APodCostsFromItsCreationToItsEnd) {
   EXPECT_DOUBLE_EQ(UsdOf({}, {{"a", {At(10), std::nullopt, 2}}}, base::WallTime(), At(13)), 6);
@@ -56,6 +96,40 @@ TEST(SpendingTest, NothingIsCountedBeforeThePricesAreKnown) {
   cluster.Advance(std::chrono::minutes(30));
   cluster.catalog_revision = revision;
   EXPECT_GE(cluster.Pass().spent_usd, 2);  // of two members, the half hour before included
+}
+
+double Sum(const GoodputStatus& goodput, double spent) {
+  EXPECT_NEAR(goodput.bill.Usd().Sum(), spent, 1e-5);
+  return goodput.bill.Usd().Sum();
+}
+
+TEST(SpendingTest, TheBillSumsToWhatWasSpentWhateverTheOperatorForgets) {
+  FakeCluster cluster = FakeCluster::Training();
+  goodput::Account& units = cluster.coordinator().units;
+  units.id = "1";
+  for (int pass = 0; pass < 20; ++pass) {
+    cluster.Advance(std::chrono::minutes(7));
+    for (const auto& [pool, row] : cluster.status().goodput.value_or(GoodputStatus()).bill.pools) {
+      units.pools[pool][goodput::Category::kTraining] += pass == 12 ? -100 : 300;
+      units.pools[pool][goodput::Category::kLost] += pass == 12 ? 100 : 0;
+    }
+    if (pass % 5 == 3) cluster.RestartOperator();
+    cluster.Pass();
+    ASSERT_TRUE(cluster.status().goodput) << cluster.trace();
+    Sum(*cluster.status().goodput, cluster.status().cost->spent_usd);
+  }
+  const goodput::Bill& bill = cluster.status().goodput->bill;
+  EXPECT_GT(bill.Seconds()[goodput::Category::kTraining], 0);
+  EXPECT_GT(bill.Seconds()[goodput::Category::kLost], 0);
+  EXPECT_GT(Sum(*cluster.status().goodput, cluster.status().cost->spent_usd), 0);
+}
+
+TEST(SpendingTest, TheFirstPlanPromisesWhatTheWholeJobCosts) {
+  FakeCluster cluster = FakeCluster::Training();
+  ASSERT_TRUE(cluster.status().goodput && cluster.status().goodput->promised) << cluster.trace();
+  const PromiseStatus promised = *cluster.status().goodput->promised;
+  EXPECT_GE(promised.usd, cluster.status().plan->usd_total);
+  EXPECT_EQ(promised.usd_per_hour, cluster.status().plan->usd_per_hour);
 }
 
 // A job whose pods only wait pays for them.

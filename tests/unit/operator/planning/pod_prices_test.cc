@@ -30,17 +30,17 @@ class PodPricesTest : public testing::Test {
 };
 
 TEST_F(PodPricesTest, AMemberAndAProfilerCostAUnitOfTheirPool) {
-  EXPECT_DOUBLE_EQ(prices_.UsdPerHour(Pod("trainer", "a", "2", "4Gi"), {{"kind", "old"}}), 1);
-  EXPECT_DOUBLE_EQ(prices_.UsdPerHour(Pod("profiler", "b", "2", "4Gi"), {}), 4);
-  EXPECT_DOUBLE_EQ(prices_.UsdPerHour(Pod("server", "removed", "2", "4Gi"), {}), 0);
+  EXPECT_DOUBLE_EQ(prices_.Of(Pod("trainer", "a", "2", "4Gi"), {{"kind", "old"}}).usd_per_hour, 1);
+  EXPECT_DOUBLE_EQ(prices_.Of(Pod("profiler", "b", "2", "4Gi"), {}).usd_per_hour, 4);
+  EXPECT_DOUBLE_EQ(prices_.Of(Pod("server", "removed", "2", "4Gi"), {}).usd_per_hour, 0);
 }
 
 TEST_F(PodPricesTest, ACoordinatorCostsItsPartOfAUnitOfThePoolOfItsNode) {
   const kube::Object coordinator = Pod("coordinator", "", "100m", "1Gi");
-  EXPECT_DOUBLE_EQ(prices_.UsdPerHour(coordinator, {{"kind", "old"}}), 0.25);  // of the memory
-  EXPECT_DOUBLE_EQ(prices_.UsdPerHour(coordinator, {{"kind", "old"}, {"disk", "ssd"}}), 1);
-  EXPECT_DOUBLE_EQ(prices_.UsdPerHour(coordinator, {{"kind", "new"}}), 0);  // of no pool that selects nodes
-  EXPECT_DOUBLE_EQ(prices_.UsdPerHour(coordinator, {}), 0);
+  EXPECT_DOUBLE_EQ(prices_.Of(coordinator, {{"kind", "old"}}).usd_per_hour, 0.25);  // of the memory
+  EXPECT_DOUBLE_EQ(prices_.Of(coordinator, {{"kind", "old"}, {"disk", "ssd"}}).usd_per_hour, 1);
+  EXPECT_DOUBLE_EQ(prices_.Of(coordinator, {{"kind", "new"}}).usd_per_hour, 0);  // of no pool that selects nodes
+  EXPECT_DOUBLE_EQ(prices_.Of(coordinator, {}).usd_per_hour, 0);
 }
 
 TEST_F(PodPricesTest, ThePriceIsThatOfTheZoneOfTheNode) {
@@ -55,9 +55,9 @@ TEST_F(PodPricesTest, ThePriceIsThatOfTheZoneOfTheNode) {
   pools[0].offering = model::Offering{"aws", "r", "", "p3", "spot", 1};
   PodPrices prices(pools, &catalog);
   const kube::Object pod = Pod("trainer", "spot", "2", "4Gi");
-  EXPECT_DOUBLE_EQ(prices.UsdPerHour(pod, {{"topology.kubernetes.io/zone", "z1"}}), 3);
-  EXPECT_DOUBLE_EQ(prices.UsdPerHour(pod, {{"topology.kubernetes.io/zone", "z2"}}), 7);
-  EXPECT_DOUBLE_EQ(prices.UsdPerHour(pod, {}), 3);  // no node yet: the cheapest
+  EXPECT_DOUBLE_EQ(prices.Of(pod, {{"topology.kubernetes.io/zone", "z1"}}).usd_per_hour, 3);
+  EXPECT_DOUBLE_EQ(prices.Of(pod, {{"topology.kubernetes.io/zone", "z2"}}).usd_per_hour, 7);
+  EXPECT_DOUBLE_EQ(prices.Of(pod, {}).usd_per_hour, 3);  // no node yet: the cheapest
 }
 
 }  // namespace

@@ -39,6 +39,10 @@ JobSnapshot Running(double samples, const std::string& uid = "u1") {
   seen.agreement_fraction = 0.25;
   seen.synchronisation_ratio = 0.02;
   seen.staleness_steps = 2;
+  seen.unit_seconds = {{"training", 90.5}, {"startUp", 9.5}};
+  seen.bill_usd = {{"training", 0.75}, {"startUp", 0.05}};
+  seen.goodput_ratio = 0.9375;
+  seen.promised_usd = 2.5;
   return seen;
 }
 
@@ -51,6 +55,10 @@ TEST(JobMetricsTest, HasEveryLabelAndValue) {
                            "\nmedley_job_agreement_fraction{namespace=\"ml\",job=\"adult\"} 0.25\n",
                            "\nmedley_job_synchronisation_ratio{namespace=\"ml\",job=\"adult\"} 0.02\n",
                            "\nmedley_job_staleness_steps{namespace=\"ml\",job=\"adult\"} 2\n",
+                           "\nmedley_job_unit_seconds{namespace=\"ml\",job=\"adult\",category=\"startUp\"} 9.5\n",
+                           "\nmedley_job_bill_usd{namespace=\"ml\",job=\"adult\",category=\"training\"} 0.75\n",
+                           "\nmedley_job_goodput_ratio{namespace=\"ml\",job=\"adult\"} 0.9375\n",
+                           "\nmedley_job_promised_usd{namespace=\"ml\",job=\"adult\"} 2.5\n",
                            "\nmedley_job_goal_samples_per_second{namespace=\"ml\",job=\"adult\"} 20000\n",
                            "\nmedley_job_samples_total{namespace=\"ml\",job=\"adult\"} 1000\n",
                            "\nmedley_job_last_progress_timestamp_seconds{namespace=\"ml\",job=\"adult\"} 50\n",
