@@ -12,6 +12,7 @@
 
 #include "common/base/status.h"
 #include "common/certificates/derived_key.h"
+#include "common/certificates/free_with.h"
 
 namespace medley::certificates {
 namespace {
@@ -19,20 +20,13 @@ namespace {
 constexpr int kSerialBytes = 16;
 constexpr size_t kLongestName = 64;  // ub-common-name of RFC 5280
 
-template <auto Function>
-struct Free {
-  template <typename T>
-  void operator()(T* pointer) const {
-    Function(pointer);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Free<X509_free>>;
-using Bio = std::unique_ptr<BIO, Free<BIO_free>>;
-using Number = std::unique_ptr<BIGNUM, Free<BN_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION_free>>;
-using Store = std::unique_ptr<X509_STORE, Free<X509_STORE_free>>;
-using StoreContext = std::unique_ptr<X509_STORE_CTX, Free<X509_STORE_CTX_free>>;
+using Key = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, FreeWith<X509_free>>;
+using Bio = std::unique_ptr<BIO, FreeWith<BIO_free>>;
+using Number = std::unique_ptr<BIGNUM, FreeWith<BN_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, FreeWith<X509_EXTENSION_free>>;
+using Store = std::unique_ptr<X509_STORE, FreeWith<X509_STORE_free>>;
+using StoreContext = std::unique_ptr<X509_STORE_CTX, FreeWith<X509_STORE_CTX_free>>;
 
 // Takes the errors of this thread from OpenSSL's queue, so that later calls do not report them.
 absl::Status Failed(const char* what) {
@@ -136,7 +130,7 @@ absl::Status CheckName(const std::string& dns_name) {
 }
 
 bool IsAddress(const std::string& name) {
-  const std::unique_ptr<ASN1_OCTET_STRING, Free<ASN1_OCTET_STRING_free>> address(a2i_IPADDRESS(name.c_str()));
+  const std::unique_ptr<ASN1_OCTET_STRING, FreeWith<ASN1_OCTET_STRING_free>> address(a2i_IPADDRESS(name.c_str()));
   return address != nullptr;
 }
 
@@ -152,7 +146,7 @@ absl::StatusOr<std::string> AlternativeNames(const std::vector<std::string>& nam
 }
 
 absl::StatusOr<base::WallTime> TimeOf(const ASN1_TIME* time) {
-  const std::unique_ptr<ASN1_TIME, Free<ASN1_TIME_free>> epoch(ASN1_TIME_set(nullptr, 0));
+  const std::unique_ptr<ASN1_TIME, FreeWith<ASN1_TIME_free>> epoch(ASN1_TIME_set(nullptr, 0));
   int days = 0, seconds = 0;
   if (epoch == nullptr || ASN1_TIME_diff(&days, &seconds, epoch.get(), time) != 1) return Failed("reading a time");
   return base::WallTime() + std::chrono::hours(24) * days + base::seconds(seconds);

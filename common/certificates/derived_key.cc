@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/certificates/free_with.h"
 
 namespace medley::certificates {
 namespace {
@@ -20,13 +21,6 @@ constexpr size_t kShortestSeed = 32;  // bytes
 // 320 bits, 64 more than the order of the curve has: the remainder is then uniform but for 2^-64 (FIPS 186-5, A.2.1).
 constexpr size_t kKeyBytes = 40;
 
-template <auto Function>
-struct FreeWith {
-  template <typename T>
-  void operator()(T* pointer) const {
-    Function(pointer);
-  }
-};
 using BigNumber = std::unique_ptr<BIGNUM, FreeWith<BN_clear_free>>;
 using Group = std::unique_ptr<EC_GROUP, FreeWith<EC_GROUP_free>>;
 using Point = std::unique_ptr<EC_POINT, FreeWith<EC_POINT_free>>;
