@@ -53,10 +53,13 @@ constexpr std::string_view kOptionsOfPlanners =
     "options of a planner are now in planner.options, by their own names, and a trained policy is in planner.policy "
     "(trained, name, inferenceOnly, returnPolicy): GET /v1/planners and medley plan --planners list them";
 constexpr std::string_view kGroupsOfThesis = "the planner thesis-groups of medley-planner has such groups";
+constexpr std::string_view kUnitsOfPaper =
+    "the units are always the cheapest; other methods are in the program heterps_bench of reproductions/heterps";
 constexpr Moved kMoved[] = {
     {"medley.scheduler.v1.PlannerOptions", "recurrent", kOptionsOfPlanners},
     {"medley.scheduler.v1.PlannerOptions", "genetic", kOptionsOfPlanners},
     {"medley.scheduler.v1.PlannerOptions", "bayesian", kOptionsOfPlanners},
+    {"medley.scheduler.v1.ProvisionRequest", "method", kUnitsOfPaper},
     {"medley.scheduler.v1.Hierarchy", "HIERARCHY_EQUAL_POWER", kGroupsOfThesis},
     {"medley.scheduler.v1.Hierarchy", "HIERARCHY_RANDOM", kGroupsOfThesis},
     {"medley.scheduler.v1.Hierarchy", "HIERARCHY_ONE_RING", kGroupsOfThesis},

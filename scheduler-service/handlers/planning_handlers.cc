@@ -76,8 +76,7 @@ absl::Status Handlers::Provision(const pb::ProvisionRequest& in, Call& call, pb:
     if (!prepared.ok()) return WithinField("request", prepared.status());
     MEDLEY_RETURN_IF_ERROR(WithinField("request", model::Validate(prepared->request)));
     call.input_version.catalog_revision = prepared->origin.catalog_revision;
-    MEDLEY_ASSIGN_OR_RETURN(const ProvisionResult result,
-                            MakeProvision(prepared->request, NamedScheduleOf(in), in.method()));
+    MEDLEY_ASSIGN_OR_RETURN(const ProvisionResult result, MakeProvision(prepared->request, NamedScheduleOf(in)));
     o.set_feasible(result.plan.has_value());
     FillAnswer(result, o);
     if (!result.plan) record_.Infeasible(result.reasons);

@@ -18,7 +18,6 @@
 #include "scheduler-service/planning/judge.h"
 #include "scheduler-service/planning/stages.h"
 #include "scheduler-service/provision/exact.h"
-#include "scheduler-service/provision/methods.h"
 
 namespace medley::sched {
 namespace {
@@ -317,24 +316,15 @@ absl::StatusOr<model::PlanResult> MakePlan(const model::PlanRequest& request, co
   return result;
 }
 
-absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request, const NamedSchedule& schedule,
-                                              const std::string& method) {
+absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request, const NamedSchedule& schedule) {
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
   MEDLEY_RETURN_IF_ERROR(CheckGoalIsCost(request));
-  MEDLEY_ASSIGN_OR_RETURN(const ProvisionMethod by, FindProvisionMethod(method));
   if (auto unpriced = Unpriced(request); !unpriced.empty()) return ProvisionResult{std::nullopt, std::move(unpriced)};
   MEDLEY_ASSIGN_OR_RETURN(const Problem problem, Problem::Compile(request));
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<StageChoice> stages, ReadSchedule(problem, schedule.types, schedule.cuts));
   ProvisionResult result;
-  if (const auto plan = by.provision(problem, stages)) {
+  if (const auto plan = ProvisionExact(problem, stages)) {
     result.plan = Evaluate(problem, plan->stages, plan->score.server_units).plan;
-    return result;
-  }
-  if (by.name != "exact" && ProvisionExact(problem, stages)) {
-    result.reasons = {{"method", "", 0, 0,
-                       fmt::format("method {} found no units that meet the constraints, but such units exist: use "
-                                   "method exact",
-                                   by.name)}};
     return result;
   }
   result.reasons = WhyNotProvisioned(problem, stages);

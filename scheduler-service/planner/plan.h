@@ -48,10 +48,8 @@ struct NamedSchedule {
   std::vector<int> cuts;  // ascending
 };
 
-// Computes the units for `schedule` by the given method (provision/methods.h). Errors: InvalidArgument with the field's
-// path.
-absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request, const NamedSchedule& schedule,
-                                              const std::string& method);
+// Computes the cheapest units for `schedule`. Errors: InvalidArgument with the field's path.
+absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request, const NamedSchedule& schedule);
 
 // Evaluates `schedule` with the given units of each stage. `reasons` are the violated constraints.
 absl::StatusOr<ProvisionResult> MakeEvaluation(const model::PlanRequest& request, const NamedSchedule& schedule,

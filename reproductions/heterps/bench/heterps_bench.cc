@@ -13,10 +13,10 @@
 #include "medley/profile/v1/profile.pb.h"
 #include "reproductions/heterps/bench/figure11.h"
 #include "reproductions/heterps/heterps_planners.h"
+#include "reproductions/heterps/provision_methods.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planning/stages.h"
 #include "scheduler-service/profile/analytic.h"
-#include "scheduler-service/provision/methods.h"
 #include "tests/bench/many_types.h"
 #include "tests/bench/planner_bench_parts.h"
 
@@ -37,7 +37,7 @@ absl::Status Provision(const PlannerBench& parts, Json& out) {
                             parts.Time("exact", problem, 1, parts.options().limit_seconds));
     if (!best.solution.plan) continue;
     MEDLEY_ASSIGN_OR_RETURN(const std::vector<sched::StageChoice> stages, StagesOf(problem, *best.solution.plan));
-    for (const sched::ProvisionMethod& method : sched::ProvisionMethods()) {
+    for (const ProvisionMethod& method : ProvisionMethods()) {
       const double begin = bench::ProcessorSeconds();
       const auto plan = method.provision(problem, stages);
       out.push_back({{"minThroughput", request.constraints.min_throughput},

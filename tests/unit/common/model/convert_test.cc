@@ -133,6 +133,12 @@ TEST(ConvertTest, OldOptionsOfPlannersAreNamedInWords) {
   }
 }
 
+TEST(ConvertTest, MethodsOfAPaperAreNamedInWords) {
+  scheduler::v1::ProvisionRequest message;
+  EXPECT_THAT(ParseText("{schedule: [cpu], method: newton}", message),
+              StatusIs(kInvalid, AllOf(HasSubstr("method: is no longer a field"), HasSubstr("reproductions/heterps"))));
+}
+
 // Each value of a Struct is an object in memory, so it counts as one.
 TEST(ConvertTest, ManyOptionsAreBounded) {
   std::string list;

@@ -1,12 +1,22 @@
-#include "scheduler-service/provision/newton.h"
-#include "scheduler-service/cost/problem.h"
+#include "reproductions/heterps/newton.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace medley::sched {
+namespace medley::reproductions::heterps {
 namespace {
+
+using sched::KeepsConstraints;
+using sched::kInfinity;
+using sched::kTolerance;
+using sched::PlacedTerms;
+using sched::Problem;
+using sched::Provisioned;
+using sched::Score;
+using sched::ServerLoad;
+using sched::StageChoice;
+using sched::StageTerms;
 
 constexpr int kNewtonSteps = 100;
 constexpr int kRepairSteps = 1000;
@@ -173,4 +183,4 @@ std::optional<Provisioned> ProvisionNewton(const Problem& problem, std::vector<S
   return Newton(problem, std::move(stages)).Run();
 }
 
-}  // namespace medley::sched
+}  // namespace medley::reproductions::heterps

@@ -17,9 +17,10 @@
 
 #include "scheduler-service/provision/provisioned.h"
 
-namespace medley::sched {
+namespace medley::reproductions::heterps {
 
 // `stages` have layers and types; their units are ignored. nullopt if it finds no units that meet the constraints.
-std::optional<Provisioned> ProvisionNewton(const Problem& problem, std::vector<StageChoice> stages);
+std::optional<sched::Provisioned> ProvisionNewton(const sched::Problem& problem,
+                                                  std::vector<sched::StageChoice> stages);
 
-}  // namespace medley::sched
+}  // namespace medley::reproductions::heterps

@@ -14,7 +14,7 @@
 
 #include "scheduler-service/provision/provisioned.h"
 
-namespace medley::sched {
+namespace medley::reproductions::heterps {
 
 struct StaticRatio {
   int trainers_per_gpu = 6;
@@ -25,7 +25,7 @@ inline constexpr StaticRatio kStaRatio{6, 0};
 inline constexpr StaticRatio kStaPsRatio{6, 6};
 
 // nullopt if no number of cards meets the constraints, or if the schedule has no GPU stage.
-std::optional<Provisioned> ProvisionStatic(const Problem& problem, std::vector<StageChoice> stages,
-                                           const StaticRatio& ratio);
+std::optional<sched::Provisioned> ProvisionStatic(const sched::Problem& problem, std::vector<sched::StageChoice> stages,
+                                                  const StaticRatio& ratio);
 
-}  // namespace medley::sched
+}  // namespace medley::reproductions::heterps

@@ -1,11 +1,19 @@
-#include "scheduler-service/provision/static_ratio.h"
+#include "reproductions/heterps/static_ratio.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace medley::sched {
+namespace medley::reproductions::heterps {
 namespace {
+
+using sched::kSameCost;
+using sched::PlacedTerms;
+using sched::Problem;
+using sched::Provisioned;
+using sched::Score;
+using sched::ServerLoad;
+using sched::StageChoice;
 
 // Shares units among the stages of one resource class.
 class Share {
@@ -155,4 +163,4 @@ std::optional<Provisioned> ProvisionStatic(const Problem& problem, std::vector<S
   return Ratio(problem, std::move(stages), ratio).Run();
 }
 
-}  // namespace medley::sched
+}  // namespace medley::reproductions::heterps

@@ -1,5 +1,5 @@
 // Compares Newton and the static ratios with exact provisioning, on random schedules and with numbers computed by hand.
-#include "scheduler-service/provision/methods.h"
+#include "reproductions/heterps/provision_methods.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,15 +7,21 @@
 #include <cstdio>
 
 #include "common/base/testing/status_matchers.h"
+#include "reproductions/heterps/newton.h"
+#include "reproductions/heterps/static_ratio.h"
 #include "scheduler-service/provision/exact.h"
-#include "scheduler-service/provision/newton.h"
-#include "scheduler-service/provision/static_ratio.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
 
-namespace medley::sched {
+namespace medley::reproductions::heterps {
 namespace {
 
-using ::testing::HasSubstr;
+using sched::Evaluate;
+using sched::Evaluation;
+using sched::Problem;
+using sched::ProvisionExact;
+using sched::RandomRequest;
+using sched::StageChoice;
+using sched::StagesOf;
 
 // A random schedule, with types on which the layers have profiles.
 std::vector<StageChoice> RandomStages(const Problem& problem, base::Rng& rng) {
@@ -108,7 +114,7 @@ TEST(NewtonTest, FindsTheInnerMinimum) {
   EXPECT_GT(newton->stages[0].units, 4);
 }
 
-TEST(NewtonTest, NothingWhenTheSerialPartIsTooSlow) {
+TEST(NewtonTest, FindsNoUnitsWhenTheSerialPartIsTooSlow) {
   model::PlanRequest request = HandMade();
   request.constraints.min_throughput = 10001;  // fc never takes less than 0.006 s
   const auto problem = Problem::Compile(request);
@@ -138,12 +144,5 @@ TEST(StaticRatioTest, NeedsAGpuStage) {
   EXPECT_FALSE(ProvisionStatic(*problem, StagesOf({0, 0}), kStaRatio).has_value());
 }
 
-TEST(ProvisionMethodsTest, AnUnknownNameIsAnError) {
-  const auto found = FindProvisionMethod("magic");
-  ASSERT_THAT(found, base::StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(std::string(found.status().message()), HasSubstr("sta-ps-ratio"));
-  EXPECT_EQ(FindProvisionMethod("")->name, "exact");
-}
-
 }  // namespace
-}  // namespace medley::sched
+}  // namespace medley::reproductions::heterps
