@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The Python types that cmake/job_types.py makes accept what the schemas accept, and refuse what they refuse for its shape.
+"""The types that cmake/job_types.py makes accept what the schemas accept, and refuse what they refuse for its shape.
 
-The judge of types is a walk of typing's own hints, as type checkers do; the judge of the schemas is jsonschema.
+The judge of types is a walk of typing's own hints, as type checkers do; the judge of the schemas is jsonschema. Declarations of
+TypeScript are read into such hints.
 """
 import glob
 import os
+import re
 import subprocess
 import sys
 import types
@@ -33,6 +35,43 @@ SCHEMAS = {crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["o
 MADE = types.ModuleType("medley_types")
 exec(job_types.module(CRDS), MADE.__dict__)  # pylint: disable=exec-used
 sys.modules["medley_types"] = MADE  # where typing looks for the names of hints
+
+
+# A type as TypeScript writes it: what one part of a union may be.
+TS_NAMES = {"string": str, "number": float, "boolean": bool, "unknown": typing.Any}
+
+
+def read_type(text, known):
+    """The hint of a type of TypeScript, of the forms that job_types.py writes. Raises KeyError for another."""
+    parts = [part.strip() for part in re.findall(r'"[^"]*"|(?:[^|"<>]|<.*>)+', text) if part.strip()]
+    if all(part.startswith('"') for part in parts):
+        return typing.Literal[tuple(part[1:-1] for part in parts)]
+    hints = []
+    for part in parts:
+        outer = re.fullmatch(r"(Array|Record)<(.*)>", part)
+        if outer and outer.group(1) == "Array":
+            hints.append(list[read_type(outer.group(2), known)])
+        elif outer:
+            key, value = outer.group(2).split(", ", 1)
+            hints.append(dict[{"string": str}[key], read_type(value, known)])
+        else:
+            hints.append(known[part] if part in known else TS_NAMES[part])
+    # `number` is an integer or not: JSON of TypeScript has one type for both.
+    return hints[0] if len(hints) == 1 else hints[0] | hints[1]
+
+
+def read_declarations(text):
+    """name -> TypedDict, of the interfaces in a file of declarations."""
+    found = {}
+    text = re.sub(r"/\*\*.*?\*/", "", text, flags=re.S)
+    for name, body in re.findall(r"^export interface (\w+) \{\n(.*?)^\}$", text, re.S | re.M):
+        fields = {}
+        for line in filter(str.strip, body.split("\n")):
+            field, optional, kind = re.fullmatch(r"  (\w+)(\??): (.+);", line).groups()
+            hint = read_type(kind, found)
+            fields[field] = hint if optional else typing.Required[hint]
+        found[name] = typing.TypedDict(name, fields, total=False)
+    return found
 
 
 def misfit(value, hint, path="it"):
@@ -106,7 +145,41 @@ def samples(schema):
             "object": [({"any": [1]}, True), ("x", False)]}[kind]
 
 
+TYPESCRIPT = job_types.module(CRDS, job_types.TypeScript())
+DECLARED = read_declarations(TYPESCRIPT)
+
+
 class JobTypesTest(unittest.TestCase):
+    def test_typescript_declares_what_python_does(self):
+        self.assertEqual(list(DECLARED), [name for name, each in vars(MADE).items() if typing.is_typeddict(each)])
+
+        def same(ours, theirs, path):
+            origin, parts = typing.get_origin(ours), typing.get_args(ours)
+            if typing.is_typeddict(ours):
+                self.assertEqual(ours.__required_keys__, theirs.__required_keys__, path)
+                hints, others = typing.get_type_hints(ours), typing.get_type_hints(theirs)
+                self.assertEqual(list(hints), list(others), path)
+                for key, hint in hints.items():
+                    same(hint, others[key], f"{path}.{key}")
+            elif origin in (list, dict):
+                self.assertEqual(typing.get_origin(theirs), origin, path)
+                same(parts[-1], typing.get_args(theirs)[-1], path)
+            elif origin is types.UnionType:
+                self.assertEqual(set(typing.get_args(theirs)), {float if part is int else part for part in parts}, path)
+            else:
+                self.assertEqual(theirs, float if ours is int else ours, path)
+
+        for kind in SCHEMAS:
+            same(getattr(MADE, kind), DECLARED[kind], kind)
+
+    def test_a_wrong_declaration_is_seen(self):
+        for broken in (TYPESCRIPT.replace("uri: string;", "uri: text;", 1), TYPESCRIPT.replace("embeddingDim?:", "embeddingDim!:", 1)):
+            with self.assertRaises((KeyError, AttributeError)):
+                read_declarations(broken)
+        optional = read_declarations(TYPESCRIPT.replace("  uri: string;", "  uri?: string;", 1))
+        self.assertNotEqual(optional["TrainingJobSpecModelExported"].__required_keys__,
+                            DECLARED["TrainingJobSpecModelExported"].__required_keys__)
+
     def test_every_example_is_of_its_type(self):
         paths = glob.glob(os.path.join(ROOT, "examples/**/*.yaml"), recursive=True) + glob.glob(
             os.path.join(ROOT, "tests/data/manifests/good/*.yaml"))
