@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "operator/lifecycle/effects.h"
+
 namespace medley::ops::lifecycle {
 namespace {
 

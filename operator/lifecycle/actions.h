@@ -1,9 +1,8 @@
-// Everything that the life of a job can do to the world, as values.
+// What the life of a job asks of the world, as values.
 //
 // An Action has an answer, on which later decisions of the same pass depend: the shell carries it out at once. Where
 // that may take long, it only begins, and the answer is nullopt; the job gets a pass when the answer has come, and the
-// same action is answered in that pass. An Effect has none: the shell carries out all effects, in order, when the pass
-// has ended.
+// same action is answered in that pass. What has no answer is an Effect (effects.h).
 #pragma once
 
 #include <absl/status/status.h>
@@ -12,7 +11,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,6 +19,7 @@
 #include "common/model/forward.h"
 #include "common/model/plan_result.h"
 #include "kube/object.h"
+#include "operator/lifecycle/object_actions.h"
 #include "operator/lifecycle/world.h"
 #include "operator/records/member_slot.h"
 #include "operator/records/plan_record.h"
@@ -92,93 +91,6 @@ struct ReserveUnits {
   std::string coordinator;               // its pod; empty: the job has had none
   bool is_stored = false;                // the plan was accepted before: its units are reserved in any case
   int64_t turn = 0;                      // in which the units were counted; of a job without a plan
-};
-
-// --- Objects.
-
-// Creates the object unless one of its name exists.
-struct EnsureObject {
-  struct Outcome {
-    absl::StatusOr<kube::Object> object;  // that exists now; it may have another owner
-    bool created = false;
-  };
-  using Answer = Outcome;
-  kube::Resource resource;
-  kube::Object object;
-  bool probably_exists = false;  // true: read it first, which saves the attempt to create it
-};
-
-// Creates the object, and reads nothing. Errors: AlreadyExists: one of its name exists, whoever owns it.
-struct CreateObject {
-  using Answer = absl::StatusOr<kube::Object>;
-  kube::Resource resource;
-  kube::Object object;
-};
-
-// Server-side apply. Answer: the object that results.
-struct ApplyObject {
-  using Answer = absl::StatusOr<kube::Object>;
-  kube::Resource resource;
-  kube::Object object;
-};
-
-struct DeleteObject {
-  using Answer = absl::Status;
-  kube::Resource resource;
-  kube::Key key;
-  std::optional<std::string> uid;  // precondition
-  std::string propagation_policy;
-};
-
-// A merge patch of the TrainingJob.
-struct PatchJob {
-  using Answer = absl::Status;
-  kube::Json patch;
-  std::string subresource;  // "" or "status"
-};
-
-// Creates pods in growing batches and stops after the first batch with a failure. A name that is taken is not a
-// failure.
-struct CreatePods {
-  struct Outcomes {
-    std::vector<absl::Status> tried;  // of the first pods; the others were not tried
-  };
-  using Answer = Outcomes;
-  std::vector<kube::Object> pods;
-  // Keeps members off nodes with a notice: a pod that tolerates every taint could be bound to them.
-  bool avoid_noticed_nodes = false;
-};
-
-// Deletes in order and stops at the first failure. A pod that has been deleted already, or whose name belongs to a
-// newer pod, is a success.
-struct DeletePods {
-  struct Outcome {
-    std::set<std::string> deleted;  // UIDs
-    absl::Status status;
-  };
-  using Answer = Outcome;
-  struct Target {
-    kube::Key key;
-    std::string uid;
-  };
-  std::vector<Target> pods;
-};
-
-// Writes ConfigMap JOB-plan if it still has the version that this operator has read or written.
-struct SavePlan {
-  struct Outcome {
-    absl::Status status;
-    std::string version;  // resourceVersion of the ConfigMap that exists now; empty: not known
-    // True: another operator has written it, and `status` is an error. `plan_of_other` is then that operator's plan, or
-    // null when it is unreadable.
-    bool overtaken = false;
-    std::shared_ptr<const PlanRecord> plan_of_other;
-    // Why what another client had written there was not believed, and was replaced; a clause. Empty: nothing was.
-    std::string refused = {};
-  };
-  using Answer = Outcome;
-  kube::Object map;
-  std::string version;  // empty: none exists as far as this operator knows
 };
 
 // --- The coordinator.
@@ -263,72 +175,5 @@ class Answer
 std::string Describe(const Action& action);
 // True when carrying it out changes nothing in the cluster, in the coordinator or in the scheduling service.
 bool IsRead(const Action& action);
-
-// --- Effects.
-
-struct PublishEvent {
-  bool warning = false;
-  std::string reason;
-  std::string message;
-};
-
-struct CountRestarts {
-  int count = 0;
-};
-
-struct CountPlan {
-  std::string result;  // accepted, infeasible, refused, unavailable
-};
-
-struct CountReplan {
-  std::string decision;
-};
-
-struct AddSpent {
-  double usd = 0;
-};
-
-struct RecordSwitch {
-  bool recovery = false;
-  double pause_seconds = 0;
-  int64_t lost_steps = 0;
-};
-
-struct Disconnect {};  // from the coordinator
-
-struct OfferObservation {
-  std::shared_ptr<const model::JobObservation> observation;  // never null
-};
-
-// A coordinator has served a leader with this newer term: this operator may no longer lead.
-struct ReportNewerTerm {
-  int64_t term = 0;
-};
-
-// Pods of a pool have found no node for longer than spec.provisionTimeout. Only pods that ask for nothing beyond the
-// pool's unit say something of an autoscaled pool.
-struct ReportNoNode {
-  std::string pool;
-  std::string zone;                   // that they are pinned to; empty: none
-  std::vector<kube::ObjectPtr> pods;  // as cached; they may be deleted in the same pass
-};
-
-struct WriteLog {
-  bool warning = false;
-  std::string message;
-  std::string error;
-};
-
-// A class, as Action is.
-class Effect : public std::variant<PublishEvent, CountRestarts, CountPlan, CountReplan, AddSpent, RecordSwitch,
-                                   Disconnect, OfferObservation, ReportNewerTerm, ReportNoNode, WriteLog> {
- public:
-  using variant::variant;
-  Effect(const Effect& other);
-  Effect(Effect&& other) noexcept;
-  Effect& operator=(const Effect& other);
-  Effect& operator=(Effect&& other) noexcept;
-  ~Effect();
-};
 
 }  // namespace medley::ops::lifecycle

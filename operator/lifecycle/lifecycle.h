@@ -19,6 +19,7 @@
 
 #include "operator/lifecycle/actions.h"
 #include "operator/lifecycle/admission.h"
+#include "operator/lifecycle/effects.h"
 #include "operator/lifecycle/memory.h"
 #include "operator/lifecycle/options.h"
 #include "operator/lifecycle/world.h"

@@ -13,6 +13,7 @@
 
 #include "common/base/status.h"
 #include "operator/lifecycle/actions.h"
+#include "operator/lifecycle/effects.h"
 #include "operator/lifecycle/memory.h"
 #include "operator/lifecycle/options.h"
 #include "operator/lifecycle/pause.h"
