@@ -50,6 +50,10 @@ Measure MeasureOf(std::string_view name) {
 
 }  // namespace
 
+QuotaSubject SubjectOf(const PodDemand& demand) {
+  return {demand.priority_class, demand.terminating, demand.best_effort};
+}
+
 QuotaFacts QuotaFactsOf(const kube::Object& quota) {
   QuotaFacts facts;
   facts.key = quota.key();

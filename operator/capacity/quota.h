@@ -31,6 +31,7 @@ struct QuotaSubject {
   bool terminating = false;
   bool best_effort = false;
 };
+QuotaSubject SubjectOf(const PodDemand& demand);
 bool CountsAgainst(const QuotaFacts& quota, const QuotaSubject& pod);
 
 // How much a pod uses of the quota's resource `name`; 0 when the name does not concern pods.
