@@ -5,6 +5,7 @@
 
 #include "common/base/status.h"
 #include "scheduler-service/simulate/from_profile.h"
+#include "scheduler-service/simulate/profile_quotas.h"
 
 namespace medley::sched {
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "scheduler-service/simulate/from_profile.h"
+#include "scheduler-service/simulate/profile_quotas.h"
 
 namespace medley::sched {
 namespace {

@@ -14,11 +14,6 @@
 
 namespace medley::sched {
 
-// By pool: the part of the time that its units compute under their CPU quota, in (0, 1]; 1 without one. A CPU limit
-// below one core says it (Profile::units). Else it is the ratio of burstSeconds to computeSeconds over all operations,
-// because single ones are measured less precisely.
-std::map<std::string, double> QuotaParts(const model::Profile& profile);
-
 // Seconds of an operation on one replica that takes `share` of a step of `samples`, while no CPU quota holds it up: the
 // terms of scheduler-service/cost, (1 - alpha) c + alpha c share, for `samples` instead of the profile's batch, without
 // the processor time of its synchronisation. `parts`: of QuotaParts. Errors:
@@ -57,10 +52,5 @@ struct ClusterLinks {
 // Errors: InvalidArgument too for a device that has no index.
 absl::StatusOr<Durations> DurationsFromProfile(const program::Program& program, const model::Profile& profile,
                                                int samples, const DeviceLinks& links);
-
-// Whether some device has a quota. Its periods begin at other times than those of other devices, which nobody chooses;
-// draw `number` of them is evenly spread over all devices and numbers.
-bool HasQuota(const Durations& durations);
-void DrawPhases(int number, Durations& durations);
 
 }  // namespace medley::sched

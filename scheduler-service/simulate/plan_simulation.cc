@@ -9,6 +9,8 @@
 #include "common/model/model.h"
 #include "common/model/profile.h"
 #include "common/program/compile.h"
+#include "scheduler-service/simulate/agreeing_part.h"
+#include "scheduler-service/simulate/profile_quotas.h"
 #include "scheduler-service/simulate/rank.h"
 
 namespace medley::sched {

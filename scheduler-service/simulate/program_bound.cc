@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "scheduler-service/simulate/agreeing_part.h"
 #include "scheduler-service/simulate/simulate.h"
 #include "scheduler-service/simulate/step_work.h"
 

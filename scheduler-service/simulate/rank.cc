@@ -18,6 +18,7 @@
 #include "common/model/sync.h"
 #include "common/program/lower.h"
 #include "scheduler-service/simulate/list_schedule.h"
+#include "scheduler-service/simulate/profile_quotas.h"
 
 namespace medley::sched {
 namespace {

@@ -50,10 +50,6 @@ struct Simulation {
 // The most instructions of all steps together.
 inline constexpr int64_t kMaxSimulated = 100'000'000;
 
-// The part of the steps after which replicas that differ average their parameters, by the mode of the program: all,
-// none, Sync::fraction, or as many as take Sync::target_ratio of the mean time of computation.
-double AgreeingPart(const program::Program& program, const Durations& durations, int samples);
-
 // Errors: InvalidArgument for durations of the wrong shape (CheckDurations), samples or steps below 1;
 // ResourceExhausted above kMaxSimulated; Cancelled; Internal when the lists wait in a circle, which Check excludes.
 absl::StatusOr<Simulation> Simulate(const program::Program& program, const Durations& durations,

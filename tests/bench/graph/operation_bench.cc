@@ -42,6 +42,7 @@
 #include "localcluster/node/emulated_network.h"
 #include "scheduler-service/simulate/from_profile.h"
 #include "scheduler-service/simulate/plan_simulation.h"
+#include "scheduler-service/simulate/profile_quotas.h"
 #include "tests/bench/planned_steps.h"
 #include "tests/bench/pool_quotas.h"
 #include "tests/bench/synchronisation/digits.h"

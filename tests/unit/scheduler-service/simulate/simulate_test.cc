@@ -9,6 +9,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/program/compile.h"
 #include "common/program/text.h"
+#include "scheduler-service/simulate/agreeing_part.h"
 #include "scheduler-service/simulate/network.h"
 #include "scheduler-service/simulate/quotas.h"
 #include "tests/unit/common/program/sample_models.h"
