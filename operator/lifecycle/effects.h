@@ -1,5 +1,5 @@
-// What the life of a job does to the world without an answer: the shell carries out all effects, in order, when the pass
-// has ended. Values.
+// What the life of a job does to the world without an answer: the shell carries out all effects, in order, when the
+// pass has ended. Values.
 #pragma once
 
 #include <cstdint>
