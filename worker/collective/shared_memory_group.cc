@@ -9,6 +9,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "worker/collective/algorithms.h"
+#include "worker/collective/following_group.h"
 #include "worker/collective/shared_memory.h"
 
 namespace medley::worker {
@@ -26,14 +27,14 @@ bool MaySpin(int ranks) {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= ranks;
 }
 
-class SharedMemoryGroup final : public Group {
+class SharedMemoryGroup final : public FollowingGroup {
  public:
   SharedMemoryGroup(const GroupOptions& options, std::unique_ptr<Group> base, std::unique_ptr<SharedMemory> memory)
-      : options_(options),
-        base_(std::move(base)),
+      : FollowingGroup(std::move(base)),
+        options_(options),
         memory_(std::move(memory)),
-        slot_floats_(SharedSlotBytes(base_->size()) / sizeof(float)),
-        spins_(MaySpin(base_->size()) ? kSpins : 0) {}
+        slot_floats_(SharedSlotBytes(size()) / sizeof(float)),
+        spins_(MaySpin(size()) ? kSpins : 0) {}
   ~SharedMemoryGroup() override {
     base::MutexLock lock(mutex_);
     if (closed_) return;
@@ -41,40 +42,18 @@ class SharedMemoryGroup final : public Group {
     memory_->WakeAll();
   }
 
-  int rank() const override { return base_->rank(); }
-  int size() const override { return base_->size(); }
   // All algorithms are one here: memory has no links to choose between.
   absl::Status AllreduceSum(std::span<float> values, model::AllreduceAlgorithm) override;
 
-  absl::Status AllreduceSum(std::span<float> values, std::span<const model::ReduceLevel> levels, int root) override {
-    return Followed(base_->AllreduceSum(values, levels, root));
-  }
-  absl::Status ReduceScatterSum(std::span<float> values) override { return Followed(base_->ReduceScatterSum(values)); }
-  absl::Status AllGather(std::span<float> values) override { return Followed(base_->AllGather(values)); }
-  absl::Status Broadcast(std::span<std::byte> bytes, int root) override {
-    return Followed(base_->Broadcast(bytes, root));
-  }
-  absl::Status Barrier() override { return Followed(base_->Barrier()); }
-  absl::Status Send(int to, uint64_t tag, std::span<const std::byte> bytes) override {
-    return Followed(base_->Send(to, tag, bytes));
-  }
-  absl::Status Recv(int from, uint64_t tag, std::span<std::byte> bytes) override {
-    return Followed(base_->Recv(from, tag, bytes));
-  }
-  absl::Status Flush() override { return Followed(base_->Flush()); }
+  using FollowingGroup::AllreduceSum;
 
   void Close(std::string_view why) override {
-    CloseMemory(why);
-    base_->Close(why);
+    CloseOwn(why);
+    below().Close(why);
   }
 
  private:
-  // `status` of a call of base_, which has closed itself if it failed.
-  absl::Status Followed(absl::Status status) {
-    if (!status.ok() && !absl::IsInvalidArgument(status)) CloseMemory(base::Message(status));
-    return status;
-  }
-  void CloseMemory(std::string_view why) {
+  void CloseOwn(std::string_view why) override {
     base::MutexLock lock(mutex_);
     if (closed_) return;
     closed_ = true;
@@ -99,7 +78,6 @@ class SharedMemoryGroup final : public Group {
   const std::string& NameOf(int rank) const { return options_.members[static_cast<size_t>(rank)]; }
 
   const GroupOptions options_;
-  const std::unique_ptr<Group> base_;
   const std::unique_ptr<SharedMemory> memory_;
   const size_t slot_floats_;
   const int spins_;

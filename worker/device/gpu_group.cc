@@ -8,62 +8,42 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "worker/collective/following_group.h"
 
 namespace medley::worker::device {
 namespace {
 
+using worker::FollowingGroup;
 using worker::Group;
 using worker::GroupOptions;
 
-class GpuGroup final : public Group {
+class GpuGroup final : public FollowingGroup {
  public:
   GpuGroup(const GroupOptions& options, std::unique_ptr<Group> base, std::shared_ptr<Device> gpu,
            std::unique_ptr<DeviceGroup> gpus)
-      : options_(options), base_(std::move(base)), gpu_(std::move(gpu)), gpus_(std::move(gpus)) {}
-
-  int rank() const override { return base_->rank(); }
-  int size() const override { return base_->size(); }
+      : FollowingGroup(std::move(base)), options_(options), gpu_(std::move(gpu)), gpus_(std::move(gpus)) {}
 
   absl::Status AllreduceSum(std::span<float> values, model::AllreduceAlgorithm) override {
     if (values.empty()) return absl::OkStatus();
     const absl::Status status = gpus_->Sum(values, options_.timeout);
     if (status.ok()) return status;
-    // `base` knows why the group was closed before; if it was not, its peers learn of it now.
-    base_->Close(fmt::format("allreduce of {} values failed: {}", values.size(), base::Message(status)));
-    if (absl::IsAborted(status)) return base_->Barrier();
+    // The base knows why the group was closed before; if it was not, its peers learn of it now.
+    below().Close(fmt::format("allreduce of {} values failed: {}", values.size(), base::Message(status)));
+    if (absl::IsAborted(status)) return below().Barrier();
     return base::Unavailable("allreduce of {} values in group {}: {}", values.size(), options_.name,
                              base::Message(status));
   }
-  absl::Status AllreduceSum(std::span<float> values, std::span<const model::ReduceLevel> levels, int root) override {
-    return Followed(base_->AllreduceSum(values, levels, root));
-  }
-  absl::Status ReduceScatterSum(std::span<float> values) override { return Followed(base_->ReduceScatterSum(values)); }
-  absl::Status AllGather(std::span<float> values) override { return Followed(base_->AllGather(values)); }
-  absl::Status Broadcast(std::span<std::byte> bytes, int root) override {
-    return Followed(base_->Broadcast(bytes, root));
-  }
-  absl::Status Barrier() override { return Followed(base_->Barrier()); }
-  absl::Status Send(int to, uint64_t tag, std::span<const std::byte> bytes) override {
-    return Followed(base_->Send(to, tag, bytes));
-  }
-  absl::Status Recv(int from, uint64_t tag, std::span<std::byte> bytes) override {
-    return Followed(base_->Recv(from, tag, bytes));
-  }
-  absl::Status Flush() override { return Followed(base_->Flush()); }
+  using FollowingGroup::AllreduceSum;
+
   void Close(std::string_view why) override {
-    base_->Close(why);  // first: who wakes asks `base` for the reason
+    below().Close(why);  // first: who wakes asks the group below for the reason
     gpus_->Abort();
   }
 
  private:
-  // `status` of a call of base_, which has closed itself if it failed.
-  absl::Status Followed(absl::Status status) {
-    if (!status.ok() && !absl::IsInvalidArgument(status)) gpus_->Abort();
-    return status;
-  }
+  void CloseOwn(std::string_view) override { gpus_->Abort(); }
 
   const GroupOptions options_;
-  const std::unique_ptr<Group> base_;
   const std::shared_ptr<Device> gpu_;
   const std::unique_ptr<DeviceGroup> gpus_;  // before gpu_ ends
 };
