@@ -43,8 +43,8 @@ float FromFloat16(uint16_t half) {
   const uint32_t sign = uint32_t{half & 0x8000U} << 16, rest = half & 0x7FFFU;
   if (rest >= 0x7C00U) return std::bit_cast<float>(sign | 0x7F800000U | (rest & 0x3FFU) << 13);
   // Trainers and servers compute with denormal floats as zeros, so none may occur on the way to a small number.
-  const float value = rest < 0x400U ? static_cast<float>(rest) * 0x1p-24F
-                                    : std::bit_cast<float>((rest << 13) + ((127U - 15U) << 23));
+  const float value =
+      rest < 0x400U ? static_cast<float>(rest) * 0x1p-24F : std::bit_cast<float>((rest << 13) + ((127U - 15U) << 23));
   return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | sign);
 }
 

@@ -67,7 +67,8 @@ TEST(HalfFloatsTest, EachNumberOf16BitsComesBack) {
 // The programs do so from their start.
 TEST(HalfFloatsTest, NumbersAreTheSameWhereDenormalsAreZeros) {
   std::vector<float> values;
-  for (int bits = 0; bits < 0x7C00; ++bits) values.push_back(Decoded(WireFormat::kFloat16, static_cast<uint16_t>(bits)));
+  for (int bits = 0; bits < 0x7C00; ++bits)
+    values.push_back(Decoded(WireFormat::kFloat16, static_cast<uint16_t>(bits)));
   std::vector<float> there;
   std::vector<uint16_t> back;
   std::jthread([&] {
