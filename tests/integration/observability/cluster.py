@@ -97,7 +97,7 @@ class Processes:
                 process.wait()
 
 
-# Of the namespace `default`, where all jobs of these tests are; pools have no namespace.
+# All jobs of these tests are in the namespace `default`; pools have no namespace.
 MEDLEY_GROUP, CORE = "/apis/medley.dev/v1alpha1", "/api/v1/namespaces/default"
 PATHS = {"trainingjobs": f"{MEDLEY_GROUP}/namespaces/default/trainingjobs", "resourcepools": f"{MEDLEY_GROUP}/resourcepools",
          **{kind: f"{CORE}/{kind}" for kind in ("configmaps", "events", "pods", "secrets")}}

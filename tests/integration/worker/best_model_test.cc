@@ -10,6 +10,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
 #include "tests/integration/worker/job_harness.h"
+#include "tests/integration/worker/slowed.h"
 #include "worker/predict/predict.h"
 
 namespace medley::worker {

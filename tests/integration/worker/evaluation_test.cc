@@ -15,6 +15,7 @@
 #include "common/base/file.h"
 #include "medley/tensorboard/v1/event.pb.h"
 #include "tests/integration/worker/job_harness.h"
+#include "tests/integration/worker/slowed.h"
 #include "worker/checkpoint/reader.h"
 #include "worker/coordinator/server/tensor_board.h"
 

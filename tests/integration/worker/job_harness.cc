@@ -235,9 +235,8 @@ void JobHarness::Signal(const std::string& name, int signal) { kill(processes_.a
 bool JobHarness::HasConnected(const std::string& member) const {
   std::ifstream log(folder_ / (leader_ + ".log"));
   for (std::string line; std::getline(log, line);) {
-    if (line.find("member connected") != std::string::npos && line.find('"' + member + '"') != std::string::npos) {
-      return true;
-    }
+    const bool connected = line.find("member connected") != std::string::npos;
+    if (connected && line.find('"' + member + '"') != std::string::npos) return true;
   }
   return false;
 }
@@ -264,8 +263,7 @@ void JobHarness::StartMembers(const JobShape& shape) {
   for (int i = 0; i < shape.servers; ++i) start(fmt::format("server-{}", i), "server");
   base::SystemClock clock;
   const base::SteadyTime end = clock.Steady() + base::Patience(base::seconds(120));
-  const auto connected = [this](const std::string& member) { return HasConnected(member); };
-  while (!std::ranges::all_of(members, connected)) {
+  while (!std::ranges::all_of(members, [this](const std::string& member) { return HasConnected(member); })) {
     ASSERT_LT(clock.Steady(), end) << "not all members have connected" << AllLogs();
     clock.SleepFor(base::milliseconds(20), {});
   }
@@ -586,17 +584,6 @@ std::string JobHarness::AllLogs() const {
   }
   return all;
 }
-
-Slowed::Slowed(JobHarness& job, const std::string& name)
-    : thread_([&job, name](const std::stop_token& stop) {
-        base::SystemClock clock;
-        while (!stop.stop_requested()) {
-          job.Signal(name, SIGSTOP);
-          clock.SleepFor(base::milliseconds(45), stop);
-          job.Signal(name, SIGCONT);
-          clock.SleepFor(base::milliseconds(5), stop);
-        }
-      }) {}
 
 void CopyLines(const std::filesystem::path& from, const std::filesystem::path& to, int rows) {
   std::ifstream in(from);

@@ -12,7 +12,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -205,16 +204,6 @@ class JobHarness {
   int64_t generation_ = 0;
   std::string leader_ = "coordinator";  // the coordinator that the harness talks to
   std::unique_ptr<job::v1::CoordinatorService::Stub> stub_;
-};
-
-// While it lives, a process of the job runs for a tenth of the time, as on a machine that other work has taken. The job
-// outlives it.
-class Slowed {
- public:
-  Slowed(JobHarness& job, const std::string& name);
-
- private:
-  std::jthread thread_;
 };
 
 // A port of ::1 that is free now; 0: this machine has no ::1.

@@ -161,12 +161,16 @@ TEST_F(ServerLossTest, TheCoordinatorIsKilledWithAServer) {
 
 // Its pushes are lost with it, so all return to the checkpoint, and the reason says so.
 TEST_F(ServerLossTest, ATrainerIsKilledWithAServer) {
+  options_.checkpoint_interval = "4s";  // no other checkpoint may follow before the kills
   JobHarness job(options_);
   Start(job);
   int64_t at = 0;
   {
     const Slowed held = Hold(job);
-    at = WaitForStep(job, 40).step();
+    const auto has_pushes = [](const pb::Observation& o) {
+      return IsOver(o) || (o.last_checkpoint_step() > 0 && o.step() >= o.last_checkpoint_step() + 5);
+    };
+    at = job.WaitFor(has_pushes, base::seconds(60)).step();
     job.Kill("t0-1");
     job.Kill("server-0");
   }

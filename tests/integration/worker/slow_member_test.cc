@@ -7,6 +7,7 @@
 
 #include "tests/integration/worker/job_harness.h"
 #include "tests/integration/worker/reference.h"
+#include "tests/integration/worker/slowed.h"
 #include "tests/unit/worker/pipeline/replicas_reference.h"
 
 namespace medley::worker {

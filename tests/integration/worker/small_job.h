@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "tests/integration/worker/job_harness.h"
+#include "tests/integration/worker/slowed.h"
 
 namespace medley::worker {
 
