@@ -26,8 +26,8 @@
 namespace medley::worker {
 namespace {
 
-constexpr int kTable = 0;
-constexpr char kToken[] = "token";
+constexpr int kTierTable = 0;
+constexpr char kTierToken[] = "token";
 
 void Check(const absl::Status& status) {
   if (status.ok()) return;
@@ -38,8 +38,8 @@ void Check(const absl::Status& status) {
 // A shard and a trainer that pulls one step ahead, as trainers do.
 class Shard {
  public:
-  Shard(const TierRatesOptions& options, bool remote, const RowTierOptions& tiers) : service_(kToken, clock_) {
-    const ParameterSpec table{.operation = kTable,
+  Shard(const TierRatesOptions& options, bool remote, const RowTierOptions& tiers) : service_(kTierToken, clock_) {
+    const ParameterSpec table{.operation = kTierTable,
                               .name = "table",
                               .rows = options.rows,
                               .columns = options.columns,
@@ -52,7 +52,7 @@ class Shard {
     auto shard = std::make_shared<ShardGeneration>(ShardGenerationOptions{.generation = 1, .on_applied = {}}, store_);
     Check(shard->Allow(std::numeric_limits<int64_t>::max()));
     service_.Install(std::move(shard));
-    PsClientOptions client{.generation = 1, .shards = {""}, .token = kToken};
+    PsClientOptions client{.generation = 1, .shards = {""}, .token = kTierToken};
     if (remote) {
       const auto authority = certificates::MakeJobAuthority("bench", clock_.Now()).value();
       const auto own = certificates::IssueForJob(authority, "bench", clock_.Now(), std::chrono::hours(1)).value();
@@ -85,7 +85,7 @@ class Shard {
       for (int64_t key = first; key < std::min(options.rows, first + kPiece); ++key) {
         keys.push_back(static_cast<uint64_t>(key));
       }
-      const GradientView view{kTable, keys,
+      const GradientView view{kTierTable, keys,
                               std::span(gradient).first(keys.size() * static_cast<size_t>(options.columns))};
       Check(store_->Apply(store_->AppliedStep() + 1, {&view, 1}, 1));
     }
@@ -125,7 +125,7 @@ class Shard {
   std::vector<float> gradient_;
 };
 
-std::vector<std::vector<TableKeys>> Batches(const TierRatesOptions& options, size_t count, base::Rng& rng) {
+std::vector<std::vector<TableKeys>> ZipfBatches(const TierRatesOptions& options, size_t count, base::Rng& rng) {
   std::vector<std::vector<TableKeys>> batches;
   while (batches.size() < count) {
     std::vector<uint64_t> keys;
@@ -136,12 +136,12 @@ std::vector<std::vector<TableKeys>> Batches(const TierRatesOptions& options, siz
     }
     std::ranges::sort(keys);
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-    batches.push_back({{.operation = kTable, .columns = options.columns, .keys = std::move(keys)}});
+    batches.push_back({{.operation = kTierTable, .columns = options.columns, .keys = std::move(keys)}});
   }
   return batches;
 }
 
-double Median(std::vector<double> values) {
+double MedianOf(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
 }
@@ -163,7 +163,7 @@ void PrintTierRates(const TierRatesOptions& options) {
   tiered.push_back(std::make_unique<Shard>(options, /*remote=*/false, tiers));
   tiered[0]->Fill(options);
   base::Rng warm(3);
-  tiered[0]->Rate(Batches(options, 200, warm));
+  tiered[0]->Rate(ZipfBatches(options, 200, warm));
   const double held = static_cast<double>(base::MemoryInUse() - before);
   for (auto* shards : {&in_memory, &tiered}) {
     shards->push_back(std::make_unique<Shard>(options, /*remote=*/true, shards == &tiered ? tiers : RowTierOptions{}));
@@ -180,7 +180,7 @@ void PrintTierRates(const TierRatesOptions& options) {
   for (size_t transport = 0; transport < 2; ++transport) {  // brings the frequent rows into memory
     for (Shard* shard : {in_memory[transport].get(), tiered[transport].get()}) {
       base::Rng same(5);
-      shard->Rate(Batches(options, 200, same));
+      shard->Rate(ZipfBatches(options, 200, same));
     }
   }
   RowTierCounts start[2];
@@ -189,7 +189,7 @@ void PrintTierRates(const TierRatesOptions& options) {
     for (size_t transport = 0; transport < 2; ++transport) {
       // As many as take about so long on an idle machine.
       const auto count = static_cast<size_t>(std::max(1.0, options.seconds * (transport == 0 ? 400 : 150)));
-      const auto batches = Batches(options, count, rng);
+      const auto batches = ZipfBatches(options, count, rng);
       rates[transport][0].push_back(in_memory[transport]->Rate(batches));
       rates[transport][1].push_back(tiered[transport]->Rate(batches));
     }
@@ -205,9 +205,9 @@ void PrintTierRates(const TierRatesOptions& options) {
     for (size_t r = 0; r < rates[transport][0].size(); ++r) {
       shares.push_back(rates[transport][1][r] / rates[transport][0][r]);
     }
-    fmt::print("{:<24}{:>12.2f}{:>12.2f}{:>9.0f}%{:>9.1f}%{:>13.0f}%\n", names[transport], Median(rates[transport][0]),
-               Median(rates[transport][1]), 100 * Median(shares), 100 * (1 - loads / uses),
-               100 * ahead / std::max(1.0, loads));
+    fmt::print("{:<24}{:>12.2f}{:>12.2f}{:>9.0f}%{:>9.1f}%{:>13.0f}%\n", names[transport],
+               MedianOf(rates[transport][0]), MedianOf(rates[transport][1]), 100 * MedianOf(shares),
+               100 * (1 - loads / uses), 100 * ahead / std::max(1.0, loads));
   }
   const RowTierCounts counts = *tiered[0]->store().TierCounts();
   fmt::print("{} hot rows, {} cold ones; resident memory of the tiers {:.0f} MiB; {:.0f} MiB on the disk\n", counts.hot,

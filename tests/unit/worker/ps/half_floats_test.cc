@@ -106,10 +106,13 @@ TEST(HalfFloatsTest, WhatIsNotFiniteStaysSoAndLargeNumbersAreTheLargest) {
     EXPECT_EQ(values[0], infinity);
     EXPECT_EQ(values[1], -infinity);
     EXPECT_TRUE(std::isnan(values[2]));
-    if (format == WireFormat::kFloat16) EXPECT_EQ(values[3], 65504);
-    if (format == WireFormat::kFloat16) EXPECT_EQ(values[4], -65504);
-    if (format == WireFormat::kFloat16) EXPECT_EQ(values[5], 65504);
-    if (format == WireFormat::kBfloat16) EXPECT_NEAR(values[3], 1e30F, 1e28F);
+    if (format == WireFormat::kFloat16) {
+      EXPECT_EQ(values[3], 65504);
+      EXPECT_EQ(values[4], -65504);
+      EXPECT_EQ(values[5], 65504);
+    } else {
+      EXPECT_NEAR(values[3], 1e30F, 1e28F);
+    }
     EXPECT_EQ(values[6], 0);
     EXPECT_TRUE(std::signbit(values[7]));
   }
