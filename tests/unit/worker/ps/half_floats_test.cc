@@ -92,7 +92,7 @@ TEST(HalfFloatsTest, RoundsToTheNearestTiesToEven) {
       const auto tie = static_cast<float>(middle);
       ASSERT_EQ(Encoded(format, tie), (bits & 1) == 0 ? low : high) << bits;
       ASSERT_EQ(Encoded(format, std::nextafter(tie, 0.0F)), low) << bits;
-      ASSERT_EQ(Encoded(format, std::nextafter(tie, 1e38F)), high) << bits;
+      ASSERT_EQ(Encoded(format, std::nextafter(tie, std::numeric_limits<float>::infinity())), high) << bits;
       ASSERT_EQ(Encoded(format, -tie), Encoded(format, tie) | 0x8000);
     }
   }
