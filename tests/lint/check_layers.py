@@ -160,7 +160,7 @@ ARROWS = {
     # Object stores as the files of a job's folder.
     "worker/object_files": ["common/base", "common/object_store", "worker/checkpoint"],
     "worker/file_server": ["common/base", "common/http_server"],
-    "worker/profiler": ["common/base", "common/model", "common/program", "proto", "worker/data", "worker/export",
+    "worker/profiler": ["common/base", "common/model", "common/program", "proto", "worker/data", "worker/device", "worker/export",
                         "worker/model", "worker/params", "worker/pipeline"],
     "worker/cold": ["common/base"],
     "worker/ps": ["common/base", "common/rpc", "proto", "worker/cold", "worker/params", "worker/pipeline"],

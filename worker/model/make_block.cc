@@ -5,6 +5,11 @@
 
 namespace medley::worker {
 
+Precision PrecisionOf(std::string_view name) {
+  if (name == "bfloat16") return Precision::kBfloat16;
+  return name == "tf32" ? Precision::kTf32 : Precision::kFloat32;
+}
+
 absl::StatusOr<std::unique_ptr<BlockCompute>> MakeModelBlock(const Graph& graph, model::OperationRange range,
                                                              const BlockSettings& settings) {
   if (graph.imported != nullptr) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "common/model/operation_range.h"
 #include "worker/model/compute_threads.h"
@@ -30,6 +31,9 @@ struct BlockSettings {
   std::shared_ptr<device::Device> device;   // that computes; null: the CPU
   Precision precision = Precision::kFloat32;
 };
+
+// That of spec.training.precision, which the schema has checked.
+Precision PrecisionOf(std::string_view name);
 
 // Makes the block of these operations of the graph. Thread-safe. A program that computes models which came from PyTorch
 // has one that needs LibTorch (aten::MakeBlock), so trainer and profiler are given theirs.

@@ -280,6 +280,7 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
                                  .seed = training.seed,
                                  .threads = options.threads,
                                  .device = options.device,
+                                 .precision = PrecisionOf(options.job.training.precision),
                                  .make_block = options.make_block,
                                  .clock = *options.clock,
                                  .stop = options.stop};

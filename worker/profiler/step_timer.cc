@@ -7,6 +7,7 @@
 #include "common/base/processor_time.h"
 #include "common/base/status.h"
 #include "common/program/samples.h"
+#include "worker/device/device.h"
 #include "worker/pipeline/batch_assembler.h"
 #include "worker/profiler/statistics.h"
 
@@ -40,6 +41,8 @@ class StepTimer {
   absl::StatusOr<std::vector<OperationCost>> Measure(double budget);
 
  private:
+  // A device works on after a call has returned: its time would count for the next operation.
+  absl::Status Settled() const { return context_.device == nullptr ? absl::OkStatus() : context_.device->Check(); }
   absl::Status Step();
   absl::Status Block(double seconds);
   OperationCost CostOf(const Timed& timed) const;
@@ -71,7 +74,8 @@ absl::Status StepTimer::Make(model::OperationRange range) {
                                                              {.optimizer = context_.optimizer,
                                                               .seed = context_.seed,
                                                               .threads = context_.threads,
-                                                              .device = context_.device}));
+                                                              .device = context_.device,
+                                                              .precision = context_.precision}));
     timed.first_table = tables.size();
     for (const ParameterSpec& spec : timed.model->Tables()) tables.push_back({spec});
     widest = std::max(widest, Widest(*timed.model));
@@ -116,16 +120,19 @@ absl::Status StepTimer::Step() {
     for (Timed& timed : operations_) {
       if (context_.stop.stop_requested()) return base::Cancelled("profiling was stopped");
       MEDLEY_RETURN_IF_ERROR(timed.model->Forward({0, micro}, view, Constants(timed.model->Inputs(), count)).status());
+      MEDLEY_RETURN_IF_ERROR(Settled());
       add(timed, timed.forward);
     }
     for (auto timed = operations_.rbegin(); timed != operations_.rend(); ++timed) {
       if (context_.stop.stop_requested()) return base::Cancelled("profiling was stopped");
       MEDLEY_RETURN_IF_ERROR(timed->model->Backward({0, micro}, Constants(timed->model->Outputs(), count)).status());
+      MEDLEY_RETURN_IF_ERROR(Settled());
       add(*timed, timed->backward);
     }
   }
   for (Timed& timed : operations_) {
     MEDLEY_RETURN_IF_ERROR(timed.model->ApplyUpdate(context_.optimizer));
+    MEDLEY_RETURN_IF_ERROR(Settled());
     add(timed, timed.update);
     const double single = timed.forward.back() + timed.backward.back() + timed.update.back();
     timed.singles.push_back(single);

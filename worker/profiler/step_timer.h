@@ -49,6 +49,7 @@ struct StepTimerContext {
   uint64_t seed = 0;
   std::shared_ptr<ComputeThreads> threads;  // null: one
   std::shared_ptr<device::Device> device;   // null: the CPU
+  Precision precision = Precision::kFloat32;
   BlockMaker make_block = MakeModelBlock;
   base::Clock& clock;
   std::stop_token stop;

@@ -147,7 +147,8 @@ absl::Status GenerationRuntime::MakeState(std::stop_token stop) {
                    .seed = context_.spec->training.seed,
                    .threads = context_.threads,
                    .kept_updates = plan_.schedule.without_undo ? sequence_.lag - 1 : programs_.training.lag,
-                   .device = context_.device},
+                   .device = context_.device,
+                   .precision = PrecisionOf(context_.spec->training.precision)},
       .make_block = context_.make_block};
   for (const int block : sequence_.blocks) {
     options.blocks.push_back(programs_.training.blocks[static_cast<size_t>(block)].operations);
