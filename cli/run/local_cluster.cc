@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "common/base/file.h"
 #include "common/base/rng.h"
@@ -78,6 +79,9 @@ absl::Status LocalCluster::StartNode() {
   options.environment["MEDLEY_SAMPLES_DIR"] = options_.run_folder / "samples";
   // Builds with sanitizers then use the same options for the processes of pods.
   options.inherit_env.insert(options.inherit_env.end(), {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"});
+  // A program runs as in the shell of its user: with the python3 of an environment, and what that has.
+  if (const char* const path = std::getenv("PATH"); path != nullptr) options.environment["MEDLEY_PROGRAM_PATH"] = path;
+  options.inherit_env.insert(options.inherit_env.end(), {"PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"});
   // A job reaches object stores with the keys of the user who runs it.
   const auto keys = object_store::SettingVariables();
   options.inherit_env.insert(options.inherit_env.end(), keys.begin(), keys.end());

@@ -27,7 +27,7 @@
 namespace medley::worker {
 
 // The command with which the script is held until the file `go` exists; each rank creates `go`.RANK when it is. Empty:
-// the command is not python [-u] [-B] SCRIPT.py ARGUMENTS...
+// the command is not python [-u] [-B], a script and its arguments
 std::vector<std::string> HeldCommand(const std::vector<std::string>& command, const std::string& go);
 
 class AheadRun {

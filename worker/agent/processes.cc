@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -84,9 +83,11 @@ class ProgramProcesses::Rep {
 
   absl::Status Start() {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return base::Internal("PR_SET_CHILD_SUBREAPER is not available");
-    const char* const path = getenv("PATH");
-    MEDLEY_ASSIGN_OR_RETURN(const std::string program,
-                            FindCommand(options_.command.front(), path == nullptr ? "/usr/bin:/bin" : path));
+    std::string path = "/usr/bin:/bin";
+    for (const std::string& variable : options_.environments.front()) {
+      if (variable.starts_with("PATH=")) path = variable.substr(5);
+    }
+    MEDLEY_ASSIGN_OR_RETURN(const std::string program, FindCommand(options_.command.front(), path));
     int rank = options_.first_rank;
     for (const std::vector<std::string>& environment : options_.environments) {
       MEDLEY_ASSIGN_OR_RETURN(const SpawnedProcess spawned, SpawnProcess(program, options_.command, environment));

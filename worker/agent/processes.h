@@ -27,7 +27,7 @@ namespace medley::worker {
 
 struct ProcessesOptions {
   std::vector<std::string> command;                    // the first word is looked for in PATH, unless it has a '/'
-  std::vector<std::vector<std::string>> environments;  // of each process
+  std::vector<std::vector<std::string>> environments;  // of each process, at least one; the first has the PATH
   int first_rank = 0;
   // Called by the reading thread: each line that a process prints, and those of them that are to be shown.
   std::function<void(int rank, std::string_view line)> see;

@@ -25,6 +25,10 @@ std::vector<std::string> ChildEnvironment(const std::vector<std::string>& own, c
                                             {"TORCHELASTIC_MAX_RESTARTS", std::to_string(place.restarts)},
                                             {"TORCHELASTIC_RUN_ID", place.run_id}};
   if (place.progress_port > 0) set["MEDLEY_PROGRESS_PORT"] = std::to_string(place.progress_port);
+  constexpr std::string_view kPath = "MEDLEY_PROGRAM_PATH=";
+  for (const std::string& variable : own) {
+    if (variable.starts_with(kPath)) set["PATH"] = variable.substr(kPath.size());
+  }
   std::vector<std::string> variables;
   bool unbuffered = false;
   for (const std::string& variable : own) {

@@ -20,7 +20,7 @@ struct ProgramPlace {
 
 // The environment of the process `local_rank` of the unit, as "NAME=value". It is the agent's `own` environment but for
 // what begins with MEDLEY_, which is the agent's and may name secrets, and for the variables that are set here:
-// RANK = unit * processes + local_rank, and so on.
+// RANK = unit * processes + local_rank, and so on. MEDLEY_PROGRAM_PATH, if it is set, is the PATH of the program.
 std::vector<std::string> ChildEnvironment(const std::vector<std::string>& own, const ProgramPlace& place,
                                           int local_rank);
 

@@ -73,5 +73,14 @@ TEST(RanksTest, FoldersOfArgumentsAreExchanged) {
   EXPECT_THAT(WithFolder({"/a"}, "", "/tmp"), ElementsAre("/a"));
 }
 
+// The agent's own is that of its container or, under medley run, a safe one.
+TEST(RanksTest, TheProgramMayHaveAnotherPath) {
+  const std::vector<std::string> variables =
+      ChildEnvironment({"PATH=/usr/bin", "MEDLEY_PROGRAM_PATH=/env/bin:/usr/bin"}, {}, 0);
+  EXPECT_THAT(variables, testing::Contains("PATH=/env/bin:/usr/bin"));
+  EXPECT_THAT(variables, testing::Not(testing::Contains("PATH=/usr/bin")));
+  EXPECT_THAT(ChildEnvironment({"PATH=/usr/bin"}, {}, 0), testing::Contains("PATH=/usr/bin"));
+}
+
 }  // namespace
 }  // namespace medley::worker
