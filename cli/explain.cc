@@ -1,4 +1,5 @@
 // medley explain JOB: reports a job's state, plan, cost, switches and problems from a cluster.
+// medley explain --bill JOB or FOLDER: what a job, or a run that was kept, has paid for.
 // medley explain FILE: plans a request and explains each stage, the binding constraints and the alternatives.
 #include <fmt/printf.h>
 
@@ -6,9 +7,11 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <memory>
 
+#include "cli/cluster/bill_view.h"
 #include "cli/cluster/story_view.h"
 #include "cli/commands.h"
 #include "cli/dashboard/job_json.h"
@@ -16,6 +19,7 @@
 #include "cli/format.h"
 #include "cli/output_file.h"
 #include "cli/plan_input.h"
+#include "cli/run/saved_run.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
@@ -220,6 +224,35 @@ bool HasPlanFlags(const PlanFlags& flags) {
          !flags.options.empty() || flags.seed.has_value();
 }
 
+absl::StatusOr<kube::Object> JobOfBill(const ClusterFlags& flags, const std::string& name, base::Clock& clock) {
+  std::error_code ignored;
+  if (IsFile(name) || std::filesystem::exists(std::filesystem::path(name) / kSavedRunFile, ignored)) {
+    MEDLEY_ASSIGN_OR_RETURN(const std::optional<SavedRun> run, ReadSavedRun(name));
+    if (!run)
+      return base::NotFound("{}: the folder holds no run: give the folder of medley run, or the name of a job", name);
+    return run->job;
+  }
+  MEDLEY_ASSIGN_OR_RETURN(const Cluster cluster, Connect(flags, clock));
+  return GetJob(cluster, JobName(name));
+}
+
+int RunBill(const ClusterFlags& flags, const std::string& name, bool json) {
+  base::SystemClock clock;
+  const auto job = JobOfBill(flags, name, clock);
+  if (!job.ok()) {
+    if (json) PrintJsonError(base::Message(job.status()));
+    std::fprintf(stderr, "medley explain: %s\n", base::Message(job.status()).c_str());
+    return 1;
+  }
+  if (json) {
+    const kube::Json goodput = job->At("/status/goodput");
+    std::printf("%s\n", goodput.is_object() ? kube::Dump(goodput).c_str() : "{}");
+    return 0;
+  }
+  for (const std::string& line : BillLines(*job)) std::printf("%s\n", line.c_str());
+  return 0;
+}
+
 int RunJob(const ClusterFlags& flags, const std::string& job, bool json) {
   base::SystemClock clock;
   const auto cluster = Connect(flags, clock);
@@ -256,8 +289,17 @@ void AddExplain(CLI::App& app, int& exit_status) {
   command->add_option("-o,--output", flags->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->default_str("text");
-  command->callback([flags, cluster, &exit_status] {
+  const auto bill = std::make_shared<bool>(false);
+  command->add_flag(
+      "--bill", *bill,
+      "Print what the job has paid for, by category, beside what its first plan promised. JOB is the name "
+      "of a TrainingJob, or the folder of a run");
+  command->callback([flags, cluster, bill, &exit_status] {
     const bool json = flags->output == "json";
+    if (*bill) {
+      exit_status = RunBill(*cluster, flags->file, json);
+      return;
+    }
     if (!IsFile(flags->file) && HasPlanFlags(*flags)) {
       if (json) PrintJsonError("planning options need a file: use medley plan --from " + flags->file);
       std::fprintf(stderr,

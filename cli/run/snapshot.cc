@@ -41,6 +41,7 @@ Snapshot TakeSnapshot(const kube::Object& job, const std::vector<kube::Object>& 
   view.plan = std::move(status.plan);
   view.observed = std::move(status.observed).value_or(ops::ObservedStatus());
   view.cost = status.cost.value_or(ops::CostStatus());
+  view.goodput = std::move(status.goodput);
   view.rescales = std::move(status.rescales);
   if (view.observed.samples_total > 0) {
     view.progress_percent =

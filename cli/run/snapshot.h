@@ -23,6 +23,7 @@ struct Snapshot {
   std::vector<PoolView> pools;
   ops::ObservedStatus observed;
   ops::CostStatus cost;
+  std::optional<ops::GoodputStatus> goodput;
   std::vector<ops::RescaleStatus> rescales;  // generation switches, in order
   double progress_percent = 0;               // not rounded, unlike the status's
   bool of_program = false;                   // the job has no model: its result is what the program saves

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "cli/cluster/bill_view.h"
 #include "cli/once.h"
 #include "cli/run/view.h"
 #include "common/base/quantity.h"
@@ -166,6 +167,8 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
                        base::FormatDecimal(std::abs(*cost.saved_usd), 6), less ? "less" : "more");
   }
   summary.lines.push_back(fmt::format("{:<23} {}", "USD", usd));
+  const std::string bill = last.goodput ? BillSentence(last.goodput->bill) : "";
+  if (!bill.empty()) summary.lines.push_back(fmt::format("{:<23} {}", "spent for", bill));
   return summary;
 }
 

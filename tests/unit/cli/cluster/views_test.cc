@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "cli/cluster/advice.h"
+#include "cli/cluster/bill_view.h"
 #include "cli/cluster/story_view.h"
 #include "cli/cluster/top_view.h"
 #include "cli/format.h"
@@ -269,6 +270,32 @@ TEST(FormatTest, NumbersAndTimes) {
   EXPECT_EQ(Wrapped("", 8), (std::vector<std::string>{""}));
   EXPECT_EQ(Wrapped("unbreakable", 4), (std::vector<std::string>{"unbreakable"}));
   EXPECT_EQ(Lines("a\n\nb"), (std::vector<std::string>{"a", "", "b"}));
+}
+
+TEST(BillViewTest, CategoriesBesideThePromise) {
+  Json status = RunningStatus();
+  EXPECT_EQ(Joined(BillLines(Job(status))), "job team/adult has paid for nothing yet\n");
+  ops::GoodputStatus goodput;
+  const auto add = [&](const char* name, goodput::Category category, double seconds, double usd) {
+    goodput.bill.pools[name].seconds[category] += seconds;
+    goodput.bill.pools[name].usd[category] += usd;
+  };
+  add("cpu-spot", goodput::Category::kWaiting, 12, 0.002);
+  add("cpu-spot", goodput::Category::kStartUp, 240, 0.05);
+  add("v100-spot", goodput::Category::kTraining, 3600, 0.65);
+  add("v100-spot", goodput::Category::kMove, 4.1, 0.001);
+  add("v100-spot", goodput::Category::kRecovery, 9, 0.002);
+  add("v100-spot", goodput::Category::kLost, 30, 0.006);
+  add("v100-spot", goodput::Category::kEvaluation, 60, 0.012);
+  add(goodput::kCoordinatorPool, goodput::Category::kTraining, 350, 0.07);
+  status["goodput"] = goodput.ToJson();
+  ExpectGolden("bill-unpromised.txt", Joined(BillLines(Job(status))));
+  goodput.promised = ops::PromiseStatus{1.9, 2.58, 20110};
+  status["goodput"] = goodput.ToJson();
+  ExpectGolden("bill.txt", Joined(BillLines(Job(status))));
+  EXPECT_EQ(BillSentence(goodput.bill),
+            "90.8 % useful training; start-up 6.3 %, evaluation 1.5 %, trained again 0.8 %");
+  EXPECT_EQ(BillSentence({}), "");
 }
 
 TEST(StoryTest, ADeletedPoolOfThePlanIsNamedAtOnce) {
