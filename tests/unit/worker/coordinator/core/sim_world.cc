@@ -29,6 +29,21 @@ CoreOptions MakeOptions(const WorldOptions& world) {
   return options;
 }
 
+// No second of the job is counted twice, whichever coordinators led it.
+std::string CheckUnits(const job::v1::UnitAccount& units, double passed) {
+  for (const job::v1::PoolSeconds& pool : units.pools()) {
+    double sum = 0;
+    for (const auto& [category, seconds] : pool.seconds()) {
+      if (seconds < 0) return fmt::format("{} s of {} in pool '{}'", seconds, category, pool.pool());
+      sum += seconds;
+    }
+    if (pool.pool().empty() && sum > passed + 1e-6) {
+      return fmt::format("{} s of the job are counted, and {} s have passed", sum, passed);
+    }
+  }
+  return units.id().empty() ? "the units in force were not counted" : "";
+}
+
 }  // namespace
 
 job::v1::ApplyPlanRequest MakePlan(int64_t generation, int stage0, int stage1, int servers, const std::string& pool) {
@@ -119,7 +134,10 @@ World::World(const WorldOptions& options)
   NewPlan();
 }
 
-Instant World::Now() const { return {base::SteadyTime(time_), base::WallTime(base::seconds(1'700'000'000))}; }
+Instant World::Now() const {
+  const auto since = std::chrono::duration_cast<base::WallTime::duration>(time_);
+  return {base::SteadyTime(time_), base::WallTime(base::seconds(1'700'000'000) + since)};
+}
 
 void World::NewPlan() {
   ++plan_generation_;
@@ -458,7 +476,7 @@ std::string World::Run() {
       const Ledger ledger = *Ledger::Create(options_.rows, options_.epochs, options_.batch);
       if (journal_->ledger().committed_step() != ledger.total_steps()) return "complete, but not all is committed";
       if (lines_ != ledger.total_steps()) return fmt::format("steps.jsonl has {} lines that count", lines_);
-      return violation_;
+      return violation_.empty() ? CheckUnits(journal_->units(), base::ToSeconds(time_)) : violation_;
     }
     // The job is suspended; the operator resumes it with the same plan.
     finished_.reset();
