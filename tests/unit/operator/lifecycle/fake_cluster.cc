@@ -55,6 +55,7 @@ AskForPlan::Outcome FakeCluster::FirstPoolWithRoom(const model::PlanRequest& req
     plan.schedule.micro_batches = 4;
     plan.estimate.throughput = 1000;
     plan.estimate.usd_per_hour = kUnits * resource.price_per_unit_hour;
+    plan.estimate.usd_total = plan.estimate.usd_per_hour;
     plan.provenance.planner = "fake";
     model::ProvisionedPlan provisioned;
     provisioned.stages = {{0, 0, resource.name, kUnits, 1000, 0, 0}};
