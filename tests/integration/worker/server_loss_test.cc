@@ -73,8 +73,8 @@ class ServerLossTest : public testing::Test {
   static pb::Observation WaitForStep(JobHarness& job, int64_t step) {
     return job.WaitFor(Reached(step), base::seconds(60));
   }
-  // A job does not end before its kills while this lives.
-  static Slowed Hold(JobHarness& job) { return Slowed(job, "t0-0"); }
+  // A job does not end before its kills while this lives. The slow trainer pushes no rows.
+  static Slowed Hold(JobHarness& job) { return Slowed(job, "t1-0"); }
   void Start(JobHarness& job) {
     job.StartCoordinator();
     job.Apply(shape_, "start");
