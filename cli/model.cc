@@ -23,6 +23,7 @@
 #include "common/model/model.h"
 #include "common/model/text.h"
 #include "medley/profile/v1/profile.pb.h"
+#include "operator/api/validate.h"
 #include "worker/exported/archive.h"
 #include "worker/model/graph.h"
 #include "worker/torchscript/read.h"
@@ -54,6 +55,16 @@ absl::Status WriteTable(const std::string& file, const model::Model& table) {
   return WriteOutput(file, model::ToYaml(message));
 }
 
+// What the rules of the API server say of the model of a job. Other rules need what only `medley run` knows, such as
+// folders.
+absl::Status CheckModelRules(const nlohmann::json& spec) {
+  const kube::Object job({{"metadata", {{"name", "job"}}}, {"spec", spec}});
+  for (const std::string& sentence : ops::ValidateTrainingJob(job)) {
+    if (sentence.find("spec.model") != std::string::npos) return base::InvalidArgument("{}", sentence);
+  }
+  return absl::OkStatus();
+}
+
 // The layers of the file's TrainingJob.
 absl::StatusOr<model::Model> LayersOfJob(const std::string& text) {
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<nlohmann::json> documents, document::ParseYamlStream(text));
@@ -61,6 +72,7 @@ absl::StatusOr<model::Model> LayersOfJob(const std::string& text) {
     if (!document.is_object() || !document.contains("kind") || document["kind"] != "TrainingJob") continue;
     const nlohmann::json spec_json = document.contains("spec") ? document["spec"] : nlohmann::json();
     MEDLEY_ASSIGN_OR_RETURN(const model::JobSpec spec, model::ParseJobSpec(spec_json.dump()));
+    MEDLEY_RETURN_IF_ERROR(CheckModelRules(spec_json));
     if (spec.model.imported()) {
       return base::InvalidArgument("the job has a model from PyTorch: inspect the file of spec.model");
     }

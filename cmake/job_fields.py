@@ -128,7 +128,7 @@ class Member:
             self.read = f"ReadEnum({reader}, {key}, {{{', '.join(map(json.dumps, values))}}}, {out});"
         elif path in FLAGS:
             self.type, initial = "bool", literal(default == FLAGS[path])
-            self.read = f"{out} = ReadChoice({reader}, {key}, {json.dumps(default)}) == {json.dumps(FLAGS[path])};"
+            self.read = f"{out} = {reader}.String({key}, {json.dumps(default)}) == {json.dumps(FLAGS[path])};"
         elif measure(field):
             self.type = kind
             initial = "0" if default is None and path in ZERO else literal(MEASURES[measure(field)][1](default))

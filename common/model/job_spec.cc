@@ -1,11 +1,9 @@
 #include "common/model/job_spec.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "common/base/status.h"
-#include "common/model/field_rules.h"
+#include "common/model/job_bounds.h"
 #include "common/model/read_data.h"
 #include "common/model/read_job_fields.h"
 
@@ -13,20 +11,12 @@ namespace medley::model {
 namespace {
 
 void ReadTask(const Reader& model, Task& task) {
-  task = TaskNamed(ReadChoice(model, "task", TaskName(task))).value_or(task);
+  task = TaskNamed(model.String("task", TaskName(task))).value_or(task);
 }
 
 }  // namespace
 
 bool ModelSpec::imported() const { return !exported_uri.empty() || !torchscript_uri.empty(); }
-
-std::string ReadChoice(const Reader& reader, std::string_view field, std::string otherwise) {
-  const std::string value = reader.String(field, otherwise), path = fmt::format("{}.{}", reader.path(), field);
-  const absl::Status known = OneOf(path, value);
-  if (known.ok()) return value;
-  reader.Fail(field, base::Message(known).substr(path.size() + 2));
-  return otherwise;
-}
 
 void ReadSeconds(const Reader& reader, std::string_view field, double& out) { out = reader.Seconds(field, out); }
 
@@ -55,26 +45,33 @@ void ReadNumbers(const Reader& reader, std::string_view field, std::map<std::str
 
 #include "common/model/job_fields.inc"  // Read* of the structs of job_fields.h, made by cmake/job_fields.py
 
+namespace {
+
+void ReadSpec(const Reader& reader, JobSpec& spec) {
+  ReadCheckpointSpec(reader.Child("checkpoint"), spec.checkpoint);
+  if (reader.Has("program")) {
+    ReadProgramSpec(reader.Child("program"), spec.program.emplace());
+    spec.training.batch_size = spec.program->samples_per_step;
+    return;
+  }
+  ReadModelSpec(reader.Child("model"), spec.model);
+  ReadTask(reader.Child("model"), spec.data.schema.task);
+  ReadData(reader.Child("data"), spec.data);
+  ReadTrainingSpec(reader.Child("training"), spec.training);
+  spec.export_best = reader.String("export", "Best") == "Best";
+}
+
+}  // namespace
+
 absl::StatusOr<JobSpec> ParseJobSpec(std::string_view text) {
   auto tree = document::ParseJson(text);
   if (!tree.ok()) return base::Annotate(tree.status(), "spec");
   if (!tree->is_object()) return base::InvalidArgument("spec: must be an object");
   JobSpec spec;
   const Reader reader(*tree, "spec");  // which has fields of the operator's too
-  if (reader.Has("program")) {
-    ReadProgramSpec(reader.Child("program"), spec.program.emplace());
-    ReadCheckpointSpec(reader.Child("checkpoint"), spec.checkpoint);
-    spec.training.batch_size = spec.program->samples_per_step;
-    MEDLEY_RETURN_IF_ERROR(reader.status());
-    return spec;
-  }
-  ReadModelSpec(reader.Child("model"), spec.model);
-  ReadTask(reader.Child("model"), spec.data.schema.task);
-  ReadData(reader.Child("data"), spec.data);
-  ReadTrainingSpec(reader.Child("training"), spec.training);
-  ReadCheckpointSpec(reader.Child("checkpoint"), spec.checkpoint);
-  spec.export_best = ReadChoice(reader, "export", "Best") == "Best";
+  ReadSpec(reader, spec);
   MEDLEY_RETURN_IF_ERROR(reader.status());
+  MEDLEY_RETURN_IF_ERROR(CheckJobFields(*tree));
   return spec;
 }
 

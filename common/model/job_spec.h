@@ -28,10 +28,13 @@ struct JobSpec {
   bool export_best = true;  // export: Best; false: Last
 };
 
-// `json` is the `spec` object. Unknown fields are ignored here; the API server refuses them.
+// `json` is the `spec` object. Each known field is as the schema says (schema_bounds.h): of its type, within its
+// bounds, one of its values. Errors: InvalidArgument with the field's path. Unknown fields are ignored here; the API
+// server refuses them.
 absl::StatusOr<JobSpec> ParseJobSpec(std::string_view json);
 
-// Checks that the values are in range and fit together. Returns the first error, with the field's path.
+// Checks what no rule of the CRD can say of a spec that ParseJobSpec returned, or of the like: that layers, columns,
+// files and classes fit together (docs/adr/0104). Returns the first error, with the field's path.
 absl::Status Validate(const JobSpec& spec);
 
 // The metric by which the best model is chosen: that of spec.training.evaluation, of earlyStopping, or of the task.

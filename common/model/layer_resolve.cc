@@ -26,7 +26,7 @@ class LayerResolver {
 
   absl::StatusOr<std::vector<ResolvedLayer>> Resolve() {
     for (size_t i = 0; i < layers_.size(); ++i) {
-      MEDLEY_RETURN_IF_ERROR(CheckFields(i));
+      MEDLEY_RETURN_IF_ERROR(CheckKind(i));
       MEDLEY_ASSIGN_OR_RETURN(ResolvedLayer layer, One(i));
       resolved_.push_back(std::move(layer));
     }
@@ -37,7 +37,7 @@ class LayerResolver {
 
  private:
   // The layer has no field that its kind does not have.
-  absl::Status CheckFields(size_t i) const {
+  absl::Status CheckKind(size_t i) const {
     const LayerSpec& layer = layers_[i];
     const unsigned fields = LayerKindNamed(layer.kind)->fields;
     struct Given {

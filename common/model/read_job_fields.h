@@ -17,9 +17,6 @@ void ReadModelSpec(const Reader& reader, ModelSpec& out);
 void ReadTrainingSpec(const Reader& reader, TrainingSpec& out);
 void ReadCheckpointSpec(const Reader& reader, CheckpointSpec& out);
 
-// A text of an enumeration of the schema. `reader` is at a path of the spec.
-std::string ReadChoice(const Reader& reader, std::string_view field, std::string otherwise);
-
 // A duration, in seconds. `out` keeps its value when the field is absent.
 void ReadSeconds(const Reader& reader, std::string_view field, double& out);
 

@@ -46,11 +46,10 @@ JobInput ReadJob(kube::ObjectPtr object, const kube::Json& admitted_spec) {
     }
   }
   const auto spec = model::ParseJobSpec(kube::Dump(input.job->spec));
-  const absl::Status valid = spec.ok() ? model::Validate(*spec) : spec.status();
   if (spec.ok()) input.profile_hash = model::ProfileHash(input.job->spec);
   if (!input.problems.empty()) {
     input.reason = Reason::kInvalidSpec;
-  } else if (!valid.ok()) {
+  } else if (const absl::Status valid = spec.ok() ? model::Validate(*spec) : spec.status(); !valid.ok()) {
     input.reason = Reason::kInvalidModel;
     input.problems.push_back(base::Message(valid));
   }

@@ -1,6 +1,9 @@
 // Tests what commands print for programs: -o json, and - for standard output, as a user runs them.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "tests/integration/cli/cluster_harness.h"
 #include "tests/unit/cli/cluster/objects.h"
 
@@ -46,6 +49,17 @@ TEST_F(OutputTest, ARunThatIsRefusedEndsWithAResult) {
   EXPECT_EQ(result["event"], "result");
   EXPECT_EQ(result["exitStatus"], 2);
   EXPECT_THAT(result["error"].get<std::string>(), HasSubstr("missing.yaml"));
+}
+
+// `medley model inspect` reads jobs that no API server has seen.
+TEST_F(OutputTest, InspectRefusesAModelThatNoServerWouldTake) {
+  const std::filesystem::path file = folder_ / "two.yaml";
+  std::ofstream(file)
+      << "kind: TrainingJob\nspec:\n  model: {name: mlp, layers: [{name: l, kind: Loss}]}\n"
+         "  data: {train: {uri: file:///d.csv, format: csv}, schema: {label: {column: 0}, numeric: [1]}}\n";
+  const Ended ended = Medley("model inspect " + file.string());
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.output, HasSubstr("spec.model must have exactly one of name, layers, exported and torchScript"));
 }
 
 TEST_F(OutputTest, ADashIsStandardOutputWhereverAFileIsWritten) {

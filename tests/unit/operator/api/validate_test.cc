@@ -6,6 +6,7 @@
 
 #include "common/base/testing/status_matchers.h"
 #include "common/model/job_spec.h"
+#include "common/model/task.h"
 #include "operator/api/resource_pool.h"
 #include "operator/api/training_job.h"
 #include "tests/unit/operator/api/manifest_cases.h"
@@ -49,6 +50,49 @@ TEST(ValidateTest, ManifestsThatOnlyTheClusterCanRefuseBreakNoRule) {
   for (const ManifestCase& bad : BadManifests()) {
     if (bad.condition.is_null()) continue;
     EXPECT_THAT(bad.Validate(), IsEmpty()) << bad.name;
+  }
+}
+
+TEST(ValidateTest, AnObjectiveHasAnyOfTheBounds) {
+  const std::vector<std::pair<const char*, Json>> bounds = {
+      {"minThroughput", 100}, {"maxUsdPerHour", "5"}, {"budgetUsd", "0.5"}, {"deadline", "2h"}};
+  const std::vector<Json> objectives = {{{"minimize", "Usd"}},     {{"minimize", "UsdPerHour"}}, {{"fastest", true}},
+                                        {{"minimize", "Seconds"}}, {{"fastest", false}},         Json::object()};
+  for (const Json& objective : objectives) {
+    for (unsigned some = 0; some < 1U << bounds.size(); ++some) {
+      Json job = GoodJob().json();
+      job["spec"]["objective"] = objective;
+      for (size_t i = 0; i < bounds.size(); ++i) {
+        if ((some >> i & 1) != 0) job["spec"]["objective"][bounds[i].first] = bounds[i].second;
+      }
+      EXPECT_THAT(ValidateTrainingJob(kube::Object(job)), IsEmpty()) << job["spec"]["objective"];
+      EXPECT_THAT(TrainingJob::FromObject(kube::Object(job)), base::IsOk()) << job["spec"]["objective"];
+    }
+  }
+}
+
+// The rules list the metrics of each task; the evaluation computes those of TaskMetrics.
+TEST(ValidateTest, RulesAllowTheMetricsThatAreComputed) {
+  using model::Task;
+  constexpr Task kTasks[] = {Task::kBinary, Task::kRegression, Task::kMultiClass, Task::kMultiLabel, Task::kOwnLoss};
+  std::set<std::string> all;
+  for (const Task task : kTasks) {
+    for (std::string& metric : model::TaskMetrics(task)) all.insert(std::move(metric));
+  }
+  for (const Task task : kTasks) {
+    const std::vector<std::string> known = model::TaskMetrics(task);
+    for (const std::string& metric : all) {
+      Json job = GoodJob().json();
+      job["spec"]["model"]["task"] = TaskName(task);
+      job["spec"]["training"] = {{"evaluation", {{"everyEpochs", 1}, {"metric", metric}}},
+                                 {"earlyStopping", {{"metric", metric}, {"patience", 1}}}};
+      const std::vector<std::string> broken = ValidateTrainingJob(kube::Object(job));
+      const auto about_metrics = [](const std::string& sentence) {
+        return sentence.find("metric must be one of the task") != std::string::npos;
+      };
+      EXPECT_EQ(std::ranges::count_if(broken, about_metrics), std::ranges::count(known, metric) > 0 ? 0 : 2)
+          << TaskName(task) << " " << metric;
+    }
   }
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -168,8 +170,9 @@ void AddFields(const json& schema, const std::string& path, const std::string& p
     std::vector<Field> items;
     AddFields(schema["items"], path, pointer, items);
     if (items.size() != 1) return;  // lists of objects: layers and inputs, in the test below
-    field.one = json::array({items.front().one});
-    field.other = json::array({items.front().other});
+    const auto least = std::max(schema.value("minItems", size_t{1}), size_t{1});
+    field.one = json(least, items.front().one);
+    field.other = json(least, items.front().other);
   }
   fields.push_back(std::move(field));
 }
