@@ -135,7 +135,7 @@ TEST(ConvertTest, OldOptionsOfPlannersAreNamedInWords) {
 
 TEST(ConvertTest, MethodsOfAPaperAreNamedInWords) {
   scheduler::v1::ProvisionRequest message;
-  EXPECT_THAT(ParseText("{schedule: [cpu], method: newton}", message),
+  EXPECT_THAT(ParseText("schedule: [cpu]\nmethod: newton\n", message),
               StatusIs(kInvalid, AllOf(HasSubstr("method: is no longer a field"), HasSubstr("reproductions/heterps"))));
 }
 
