@@ -14,6 +14,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/program/compile.h"
 #include "scheduler-service/simulate/plan_simulation.h"
+#include "scheduler-service/simulate/profile_quotas.h"
 #include "scheduler-service/simulate/rank.h"
 #include "scheduler-service/simulate/simulate.h"
 #include "scheduler-service/simulate/timeline.h"
