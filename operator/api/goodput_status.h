@@ -1,4 +1,4 @@
-// status.goodput of a TrainingJob: the bill, and what the first plan promised. Values; not synchronised. Money is in USD.
+// status.goodput of a TrainingJob: the bill, and what the first plan promised, in USD. Values; not synchronised.
 #pragma once
 
 #include <cstddef>

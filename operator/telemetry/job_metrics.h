@@ -1,8 +1,8 @@
 // medley_job_*: one set of series for each job that this operator reconciles. Thread-safe. Owner: OperatorMetrics.
 //
 // Each scrape is written from the last snapshot of each job, so the series end when the job is deleted. A job has
-// about 50 series, 20 of them for its bill, 8 for its conditions and 7 for each stage. Only the operator that reconciles (the leader) has
-// snapshots, so sums over replicas of the operator count no job twice.
+// about 50 series, 20 of them for its bill, 8 for its conditions and 7 for each stage. Only the operator that
+// reconciles (the leader) has snapshots, so sums over replicas of the operator count no job twice.
 #pragma once
 
 #include <map>

@@ -184,7 +184,7 @@ TEST(BillTest, TheBillOfADisturbedJobAddsUpAndAgreesWithTheLogs) {
     counter.Write(job.folder());
     if (ScriptAgrees(job.folder())) continue;
     const fs::path kept = fs::temp_directory_path() / ("medley-bill-failed-" + std::to_string(seed));
-    fs::remove_all(kept);
+    base::RemoveTempDir(kept);
     fs::create_directories(kept);
     for (const auto& file : fs::directory_iterator(job.folder())) {
       if (file.is_regular_file()) fs::copy_file(file.path(), kept / file.path().filename());

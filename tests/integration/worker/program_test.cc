@@ -25,8 +25,8 @@ class ProgramJobTest : public testing::Test {
   void SetUp() override { folder_ = *base::MakeTempDir("program-job"); }
   void TearDown() override { base::RemoveTempDir(folder_); }
 
-  // tests/data/programs/ring.py, which ends after LetItEnd, or a command of sh. `every`: it saves after so many steps, and
-  // not at a signal.
+  // tests/data/programs/ring.py, which ends after LetItEnd, or a command of sh. `every`: it saves after so many steps,
+  // and not at a signal.
   JobOptions Options(int steps, double step_seconds, const std::string& shell = "", int every = 0) const {
     const std::string script = std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/tests/data/programs/ring.py";
     nlohmann::json command = {"python3",

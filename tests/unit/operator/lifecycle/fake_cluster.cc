@@ -54,14 +54,12 @@ AskForPlan::Outcome FakeCluster::FirstPoolWithRoom(const model::PlanRequest& req
     plan.stages = {{{{0, 1}}, {{resource.name, kUnits, 1}}, {{{{0, 1}}, {.kind = model::SyncKind::kAllreduce}}}}};
     plan.schedule.micro_batches = 4;
     plan.estimate.throughput = 1000;
-    plan.estimate.usd_per_hour = kUnits * resource.price_per_unit_hour;
-    plan.estimate.usd_total = plan.estimate.usd_per_hour;
+    plan.estimate.usd_total = plan.estimate.usd_per_hour = kUnits * resource.price_per_unit_hour;
     plan.provenance.planner = "fake";
     model::ProvisionedPlan provisioned;
     provisioned.stages = {{0, 0, resource.name, kUnits, 1000, 0, 0}};
     provisioned.throughput = 1000;
-    provisioned.cost_per_hour = plan.estimate.usd_per_hour;
-    provisioned.cost_usd = provisioned.cost_per_hour;
+    provisioned.cost_usd = provisioned.cost_per_hour = plan.estimate.usd_per_hour;
     result.plan = provisioned;
     result.execution_plan = plan;
     return {result, false};
@@ -589,8 +587,8 @@ bool FakeCluster::HasEvent(const std::string& reason, const std::string& part) c
 std::optional<PlanRecord> FakeCluster::stored_plan() const {
   const auto map = objects_.find("ConfigMap/adult-plan");
   if (map == objects_.end()) return std::nullopt;
-  auto record = ReadPlanRecord(kube::Object(map->second));
-  return record.ok() ? std::optional(*std::move(record)) : std::nullopt;
+  if (auto record = ReadPlanRecord(kube::Object(map->second)); record.ok()) return *std::move(record);
+  return std::nullopt;
 }
 
 std::string FakeCluster::trace() const {
