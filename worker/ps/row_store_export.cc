@@ -99,6 +99,9 @@ absl::Status RowStore::ExportCold(size_t table, int64_t since_step, absl::Functi
     if (!piece.keys.empty()) MEDLEY_RETURN_IF_ERROR(sink(piece));
     piece = first;
   }
+  if (scan.status().ok()) return absl::OkStatus();
+  base::MutexLock lock(mutex_);
+  tiers_->NoteScan(scan.status());
   return scan.status();
 }
 
@@ -208,6 +211,9 @@ absl::Status RowStore::ExportColdOf(const RowSnapshot& snapshot, size_t table,
     if (!piece.keys.empty()) MEDLEY_RETURN_IF_ERROR(sink(piece));
     piece = first;
   }
+  if (scan.status().ok()) return absl::OkStatus();
+  base::MutexLock lock(mutex_);
+  tiers_->NoteScan(scan.status());
   return scan.status();
 }
 

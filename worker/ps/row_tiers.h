@@ -101,6 +101,10 @@ class RowTiers {
   // Tries again to write where the disk was full.
   void Retry();
   absl::Status Flush();
+  // What a scan of a view ended with: damage means that rows are lost.
+  void NoteScan(const absl::Status& ended) {
+    if (ended.code() == absl::StatusCode::kDataLoss) Fail(ended);
+  }
 
   int64_t ColdRowCount() const { return cold_keys_ - hot_copies_; }
   RowTierCounts counts() const;

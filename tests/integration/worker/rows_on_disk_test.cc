@@ -97,9 +97,11 @@ TEST_F(RowsOnDiskTest, SurviveKillsAndMoves) {
 
 // The server ends with a sentence, and the one in its place gets its rows from the checkpoint and the kept pushes.
 TEST_F(RowsOnDiskTest, ADamagedDiskCostsNoBit) {
-  constexpr int kEpochs = 24;
-  const Outcome undisturbed = Train(Job(kEpochs), kOneServer);
-  JobOptions options = OnDisk(kEpochs);
+  constexpr int kEpochs = 48;
+  JobOptions options = Job(kEpochs);
+  options.embedding_dim = 64;  // enough bytes for files: what was written last is in memory
+  const Outcome undisturbed = Train(options, kOneServer);
+  options.training_json = kBudget;
   const std::filesystem::path samples = table_->file().string() + "-samples";
   options.samples_folder = samples.string();
   {
@@ -115,12 +117,13 @@ TEST_F(RowsOnDiskTest, ADamagedDiskCostsNoBit) {
       }
       return found;
     };
-    job.WaitFor([&](const pb::Observation& o) { return IsOver(o) || !files().empty(); }, base::seconds(60));
     int damaged = 0;
     const auto damage = [&] {
       for (const auto& path : files()) {
         std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-        const auto size = static_cast<int64_t>(std::filesystem::file_size(path));
+        std::error_code vanished;
+        const auto size = static_cast<int64_t>(std::filesystem::file_size(path, vanished));
+        if (vanished) continue;
         for (int64_t at = 500; at < size * 3 / 4; at += 1000) {
           file.seekg(at);
           const char byte = static_cast<char>(file.get());
@@ -131,9 +134,13 @@ TEST_F(RowsOnDiskTest, ADamagedDiskCostsNoBit) {
       }
     };
     const std::string server = "server-0";
-    job.Pause(server);
-    damage();
-    job.Resume(server);
+    for (bool over = false; !over && damaged <= 20;) {
+      over = IsOver(
+          job.WaitFor([&](const pb::Observation& o) { return IsOver(o) || !files().empty(); }, base::seconds(60)));
+      job.Pause(server);
+      damage();
+      job.Resume(server);
+    }
     const pb::Observation end = ExpectComplete(job, int64_t{kRows} * kEpochs);
     EXPECT_GT(damaged, 20);
     EXPECT_EQ(job.Losses(), undisturbed.losses);
@@ -142,12 +149,15 @@ TEST_F(RowsOnDiskTest, ADamagedDiskCostsNoBit) {
     EXPECT_THAT(job.Log(server), testing::HasSubstr("the disk has damaged them"));
     EXPECT_THAT(job.Log(server), testing::HasSubstr("its rows are rebuilt"));
   }
-  EXPECT_TRUE(std::filesystem::is_empty(samples / "rows")) << "what is left is of no use to anybody";
+  // The next process deletes what one has left that ended at once.
+  EXPECT_LE(std::distance(std::filesystem::directory_iterator(samples / "rows"), {}), 1);
   base::RemoveTempDir(samples);
 }
 
 // Adult, one epoch: rows and gradients of 16 bits on the wire cost little, and the same on servers and in trainers.
 TEST_F(RowsOnDiskTest, RowsOf16BitsOnTheWireCostLittle) {
+  const JobShape server{.stages = {{0, 5, 1}}, .servers = 1, .micro_batches = 2};
+  const JobShape inside{.stages = {{0, 5, 1}}, .rows_in_trainers = true, .micro_batches = 2};
   std::map<std::string, Outcome> outcomes;
   for (const std::string wire : {"float32", "float16", "bfloat16"}) {
     JobOptions options;
@@ -159,13 +169,13 @@ TEST_F(RowsOnDiskTest, RowsOf16BitsOnTheWireCostLittle) {
     options.schema =
         R"({"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
             "numeric": [0, 2, 4, 10, 11, 12], "numericBuckets": 32})";
-    outcomes[wire] = Train(options, kOneServer);
+    outcomes[wire] = Train(options, server);
     const double auc = outcomes[wire].end.metrics().at("auc");
     std::printf("%s: auc %.5f\n", wire.c_str(), auc);
     EXPECT_NEAR(auc, outcomes["float32"].end.metrics().at("auc"), 0.002) << wire;
     EXPECT_GT(auc, 0.9) << wire;
     EXPECT_EQ(outcomes[wire].losses == outcomes["float32"].losses, wire == "float32");
-    if (wire == "bfloat16") ExpectSameBits(outcomes[wire], Train(options, kOneInside));
+    if (wire == "bfloat16") ExpectSameBits(outcomes[wire], Train(options, inside));
   }
 }
 
