@@ -10,7 +10,7 @@ namespace medley::cli {
 namespace {
 
 // The patterns of deploy/crds; manifests_test.cc checks that each of them is here.
-constexpr std::array<std::pair<const char*, const char*>, 9> kExamples = {{
+constexpr std::array<std::pair<const char*, const char*>, 10> kExamples = {{
     {R"('^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$')", "90s, 5m or 1h30m"},
     {R"('^([0-9]+(\.[0-9]*)?|\.[0-9]+)(([KMGTPE]i)|[numkMGTPE]|([eE][+-]?[0-9]+))?$')", "500m, 2.5 or 16Gi"},
     {R"('^[0-9]+(\.[0-9]+)?(([KMGTPE]i)|[kMGTPE])?$')", "2, 1.5k or 16Gi"},
@@ -19,6 +19,7 @@ constexpr std::array<std::pair<const char*, const char*>, 9> kExamples = {{
     {R"('^[A-Za-z0-9-]+$')", "eu-west-1"},
     {R"('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')", "shop-keys"},
     {R"('^(s3|gs)://[a-zA-Z0-9][-a-zA-Z0-9._]+(/[^?#*\[\]]*)?$')", "s3://bucket/jobs"},
+    {R"('^[1-9][0-9]*(Mi|Gi|Ti)$')", "512Mi or 2Gi"},
     {R"('^https?://[^/?#@ ]+/?$')", "https://minio.example:9000"},
 }};
 

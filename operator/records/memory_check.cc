@@ -47,17 +47,17 @@ double LargestStage(const model::ExecutionPlan& plan, const model::Profile& prof
 
 std::string AdviceFor(const program::ProcessMemory& memory, const ResourcePool& pool, bool server) {
   const std::string raise = fmt::format("raise spec.unit.resources.memory of pool {}", pool.name);
+  const std::string largest = memory.parts.empty() ? "" : memory.parts.front().name;
+  if (largest.starts_with("rows in memory")) return raise + ", or lower spec.training.embeddings.memoryBudget";
   if (server)
     return raise +
            ", allow more units for parameter servers, keep seldom used rows on the disk "
            "(spec.training.embeddings.memoryBudget), or train with smaller tables (embeddingRows)";
-  const std::string largest = memory.parts.empty() ? "" : memory.parts.front().name;
-  if (largest.starts_with("rows in memory")) return raise + ", or lower spec.training.embeddings.memoryBudget";
   if (largest.starts_with("rows of ")) {
     return raise +
            ", allow more units (spec.limit, elasticity.maxUnits), so that parameter servers keep the rows, keep seldom "
-           "used "
-           "rows on the disk (spec.training.embeddings.memoryBudget), or train with smaller tables (embeddingRows)";
+           "used rows on the disk (spec.training.embeddings.memoryBudget), or train with smaller tables "
+           "(embeddingRows)";
   }
   if (largest.find("parameters") != std::string::npos || largest == "tables") {
     return raise + ", or allow more units (spec.limit, elasticity.maxUnits), so that stages can divide the model";
