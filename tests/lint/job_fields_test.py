@@ -100,6 +100,7 @@ class JobFieldsTest(unittest.TestCase):
                 "checkpoint.volume.mountPath": "as the one of data",
                 "checkpoint.uri": "an address of an object store, which is the same for every process",
                 "program.command[]": "what the program alone understands",
+                "program.progress.tensorBoard": "as the next one",
                 "program.checkpoint.done.file": "a path in the pods, as the program's arguments name it",
                 "data.volume.hostPath.path": "a path of the node", "checkpoint.volume.hostPath.path": "a path of the node"}
         found = set()

@@ -26,6 +26,7 @@
 #include "tests/bench/synchronisation/digits.h"
 #include "tests/bench/synchronisation/timed_run.h"
 #include "tests/bench/synchronisation/unlike.h"
+#include "tests/integration/worker/slowed.h"
 
 namespace medley::bench {
 namespace {

@@ -23,9 +23,10 @@ from cluster import (BIN, PROMETHEUS, PROMTOOL, SOURCE, Cluster, Prometheus, fam
 
 RULES = os.path.join(SOURCE, "charts/medley/alerts/medley.yaml")
 # These need failures of the API server, of many requests or of a volume, with which the other alerts could not be
-# provoked. tests/attack/jobs.py fills a volume.
+# provoked, or hours (MedleyJobGoodputLow). tests/attack/jobs.py fills a volume.
 UNIT_ONLY = {"MedleyReconcileErrors", "MedleyReconcilePanics", "MedleyQueueBacklog", "MedleyKubernetesApiErrors",
-             "MedleySchedulerErrors", "MedleyPlanningSlow", "MedleyJobRestarting", "MedleyJobCheckpointFailing"}
+             "MedleySchedulerErrors", "MedleyPlanningSlow", "MedleyJobRestarting", "MedleyJobCheckpointFailing",
+             "MedleyJobGoodputLow"}
 # Exported only after rare events, which do not happen here.
 RARE = {"medley_price_rejected_total", "medley_rest_connections_ended_total", "medley_state_write_errors_total",
         "medley_operator_prediction_ratio", "medley_operator_prediction_error_ratio",

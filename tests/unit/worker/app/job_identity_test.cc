@@ -162,6 +162,7 @@ void AddFields(const json& schema, const std::string& path, const std::string& p
     field.one = schema.value("pattern", "").find("file:") != std::string::npos ? "file:///a" : "1m";
     field.other = schema.value("pattern", "").find("file:") != std::string::npos ? "file:///b" : "2m";
     if (path.ends_with(".uri")) field.one = "file:///a", field.other = "file:///b";
+    if (path.ends_with("Budget")) field.one = "1Gi", field.other = "2Gi";
   } else if (type == "object") {
     const bool numbers = schema["additionalProperties"].value("type", "") == "number";
     field.one = {{"1", numbers ? json(2) : json("file:///a")}};
@@ -246,13 +247,13 @@ TEST(JobIdentityTest, EveryFieldOfTheSchemaThatMattersIsNamed) {
   }
   EXPECT_THAT(not_checked, testing::IsEmpty());
   // How the job is planned and run.
-  EXPECT_THAT(others, testing::UnorderedElementsAre("spec.data.maxBadRows", "spec.data.volume.hostPath.path",
-                                                    "spec.data.volume.mountPath", "spec.training.microBatches",
-                                                    "spec.training.precision", "spec.training.sync.anomaly.detector",
-                                                    "spec.training.sync.anomaly.threshold",
-                                                    "spec.training.sync.anomaly.window", "spec.training.sync.fraction",
-                                                    "spec.training.sync.hierarchy", "spec.training.sync.mode",
-                                                    "spec.training.sync.targetRatio", "spec.training.tensorBoard"));
+  EXPECT_THAT(others, testing::UnorderedElementsAre(
+                          "spec.data.maxBadRows", "spec.data.volume.hostPath.path", "spec.data.volume.mountPath",
+                          "spec.training.embeddings.diskBudget", "spec.training.embeddings.memoryBudget",
+                          "spec.training.microBatches", "spec.training.sync.anomaly.detector",
+                          "spec.training.sync.anomaly.threshold", "spec.training.sync.anomaly.window",
+                          "spec.training.sync.fraction", "spec.training.sync.hierarchy", "spec.training.sync.mode",
+                          "spec.training.sync.targetRatio", "spec.training.tensorBoard"));
   for (const std::string& field : others) EXPECT_FALSE(listed.contains(field)) << field;
 }
 

@@ -213,13 +213,5 @@ TEST(GraphTest, TheTrainingDataTellTheClasses) {
             "spec.model.layers: the layer before the Loss has out 4, but the training data have 3 classes");
 }
 
-TEST(GraphTest, RefusesWhatDoesNotFit) {
-  model::JobSpec job = Job("mlp");
-  job.data.schema.numeric.clear();
-  const absl::StatusOr<Graph> graph = BuildGraph(job);
-  EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(base::Message(graph.status()), HasSubstr("numeric"));
-}
-
 }  // namespace
 }  // namespace medley::worker
