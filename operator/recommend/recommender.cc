@@ -17,6 +17,8 @@
 namespace medley::ops::recommend {
 namespace {
 
+// How often the JobSet of a TrainJob with an answer is looked at until it runs.
+constexpr base::seconds kChildAgain{2};
 constexpr char kInvalid[] = "InvalidAnnotation", kInfeasible[] = "Infeasible", kChosen[] = "Chosen";
 
 std::string NameOf(ForeignKind kind) { return "recommend-" + ResourceOf(kind).plural; }
@@ -99,12 +101,15 @@ class Recommender::Kind final : public Reconciler {
     if (job->finished && finished_.insert(object->uid()).second) all_.EnqueueAll();
     const bool answered = ReadGiven(all_.options_.keys, *object).has_value();
     std::optional<int> child;
-    if (kind_ == ForeignKind::kTrainJob && answered && job->suspended) {
-      MEDLEY_ASSIGN_OR_RETURN(child, ChildNodes(*job, *object));
+    Result later;
+    if (kind_ == ForeignKind::kTrainJob && answered && !job->finished) {
+      bool runs = false;
+      MEDLEY_ASSIGN_OR_RETURN(child, ChildNodes(*job, *object, runs));
+      if (!runs) later.requeue_after = kChildAgain;
     }
     switch (NextStep(*job, *object, answered, child)) {
       case ForeignStep::kNothing:
-        return Result{};
+        return later;
       case ForeignStep::kAssign:
         return Assign(*job, *object);
       case ForeignStep::kRecreate:
@@ -158,13 +163,15 @@ class Recommender::Kind final : public Reconciler {
     return Result{};
   }
 
-  // The number of nodes of the JobSet that Trainer has made of the TrainJob.
-  absl::StatusOr<std::optional<int>> ChildNodes(const ForeignJob& job, const kube::Object& object) {
+  // The number of nodes of the suspended JobSet that Trainer has made of the TrainJob. `runs`: it is not suspended.
+  absl::StatusOr<std::optional<int>> ChildNodes(const ForeignJob& job, const kube::Object& object, bool& runs) {
     const auto set = all_.reads_.Get(ResourceOf(ForeignKind::kJobSet), job.key);
     if (kube::IsNotFound(set.status())) return std::nullopt;
     if (!set.ok()) return base::Annotate(set.status(), "reading the JobSet of " + job.key.ToString());
     const auto owner = set->controller();
     if (!owner || owner->uid != object.uid()) return std::nullopt;
+    runs = set->At("/spec/suspend") != kube::Json(true);
+    if (runs) return std::nullopt;
     kube::Object targeted = *set;
     targeted.SetAnnotation(kTargetAnnotation, job.target);
     const auto read = ReadForeignJob(ForeignKind::kJobSet, targeted);

@@ -73,13 +73,14 @@ void Resume(const ForeignJob& job, Json& patch) {
 }  // namespace
 
 ForeignStep NextStep(const ForeignJob& job, const kube::Object& object, bool answered, std::optional<int> child_nodes) {
-  if (!job.wanted || !job.suspended || job.finished) return ForeignStep::kNothing;
-  if (!answered) return ForeignStep::kAssign;
-  if (object.annotation(kResumedAnnotation) == "true") return ForeignStep::kNothing;
-  if (job.kind == ForeignKind::kTrainJob && child_nodes && job.nodes && *child_nodes != *job.nodes) {
+  if (!job.wanted || job.finished) return ForeignStep::kNothing;
+  // Trainer may make the JobSet of an older spec when the job is resumed already.
+  if (answered && job.kind == ForeignKind::kTrainJob && child_nodes && job.nodes && *child_nodes != *job.nodes) {
     return ForeignStep::kRecreate;
   }
-  return ForeignStep::kResume;
+  if (!job.suspended) return ForeignStep::kNothing;
+  if (!answered) return ForeignStep::kAssign;
+  return object.annotation(kResumedAnnotation) == "true" ? ForeignStep::kNothing : ForeignStep::kResume;
 }
 
 Json AssignPatch(const ForeignJob& job, const kube::Object& object, const Choice& choice,

@@ -29,7 +29,7 @@ inline constexpr char kRecommendedCondition[] = "MedleyRecommended";
 enum class ForeignStep { kNothing, kAssign, kRecreate, kResume };
 
 // `object`: of which `job` was read. `answered`: it has the annotation of an answer that this operator has signed.
-// `child_nodes`: of a TrainJob's JobSet, nullopt: there is none, or it is not of this TrainJob.
+// `child_nodes`: of a TrainJob's JobSet that is suspended, nullopt: there is none that is this TrainJob's.
 ForeignStep NextStep(const ForeignJob& job, const kube::Object& object, bool answered, std::optional<int> child_nodes);
 
 // Merge patches with the version of `object` as a precondition. `signature`: for kChosenByAnnotation.

@@ -86,6 +86,7 @@ TEST(StepsTest, ATrainJobIsAssignedThenItsJobSetIsRemadeThenItIsResumed) {
   const kube::Object resumed = Patched(assigned, ResumePatch(read(assigned), assigned));
   EXPECT_EQ(resumed.At("/spec/suspend"), Json(false));
   EXPECT_EQ(NextStep(read(resumed), resumed, true, 4), ForeignStep::kNothing);
+  EXPECT_EQ(NextStep(read(resumed), resumed, true, 1), ForeignStep::kRecreate) << "made of an older spec";
   // Its user suspends it again.
   kube::Object again = resumed;
   again.mutable_json()["spec"]["suspend"] = true;
