@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import yaml
@@ -90,7 +91,7 @@ class World:
         return ran.stdout
 
     def apply(self, documents):
-        self.kubectl("apply", "--server-side", "-f", "-", text="\n---\n".join(yaml.safe_dump(each) for each in documents))
+        self.kubectl("apply", "--server-side", "-f", "-", text="\n---\n".join(json.dumps(each) for each in documents))
 
     def list(self, kind):
         return json.loads(self.kubectl("get", kind, "-n", "default", "-o", "json"))["items"]
@@ -176,6 +177,8 @@ def start_controllers(world, built):
     program, folder = built["trainer-manager"]
     port = free_port()
     world.apply(read_all(os.path.join(folder, "manifests/base/crds")))
+    kinds = ("jobsets", "trainjobs", "trainingruntimes", "clustertrainingruntimes")
+    world.eventually("the kinds are not served", lambda: [world.kubectl("get", kind, "-A") for kind in kinds])
     world.start("trainer-manager", program, "--config=" + config_file(world, "trainer", {
         "apiVersion": "config.trainer.kubeflow.org/v1alpha1", "kind": "Configuration",
         "certManagement": {"enable": False}, "webhook": {"port": port, "host": "127.0.0.1"},
@@ -255,18 +258,22 @@ def check_train_jobs(world, count):
     watched = subprocess.Popen([world.kubectl_program, "--kubeconfig", world.kubeconfig, "get", "trainjobs", "-n", "default", "-o",
                                 "json", "--watch", "--output-watch-events"], stdout=subprocess.PIPE, text=True)
     created, answered = {}, {}
-    try:
-        for name in names:
-            world.apply([train_job(name, own=name == names[0])])
+
+    def follow():  # beside the creations, so that events are timed when they come
         reader = Documents(watched.stdout)
-        end = time.monotonic() + PATIENCE
-        while len(answered) < count and time.monotonic() < end:
-            event = reader.next()
-            item, now = event["object"], time.monotonic()
+        while len(answered) < count:
+            item, now = reader.next()["object"], time.monotonic()
             name = item["metadata"]["name"]
             created.setdefault(name, now)
             if "medley.dev/recommended" in item["metadata"].get("annotations", {}):
                 answered.setdefault(name, now)
+
+    follower = threading.Thread(target=follow, daemon=True)
+    follower.start()
+    try:
+        for name in names:
+            world.apply([train_job(name, own=name == names[0])])
+        follower.join(PATIENCE)
     finally:
         watched.terminate()
         watched.wait()
@@ -320,7 +327,7 @@ def check_others(world):
     pods = {"spec": {"restartPolicy": "Never", "containers": [container("main")]}}
     world.apply([
         asking(JOB, "indexed", {"completionMode": "Indexed", "parallelism": 1, "completions": 1, "template": pods},
-               throughput='{"spot": 100}', min_throughput="300", units="1,2,4"),
+               throughput='{"reserved": 100}', min_throughput="300", units="1,2,4"),
         asking(JOB_SET, "set", {"replicatedJobs": [
             {"name": "driver", "replicas": 1, "template": {"spec": {"template": pods}}},
             {"name": "workers", "replicas": 1, "template": {"spec": {"parallelism": 3, "completions": 3, "template": pods}}}]},
