@@ -71,7 +71,10 @@ class Recommender::Kind final : public Reconciler {
     MEDLEY_ASSIGN_OR_RETURN(
         const kube::HandlerId handler,
         informer_.AddHandler({.on_add = nullptr,
-                              .on_update = nullptr,
+                              .on_update =
+                                  [this](const kube::ObjectPtr& before, const kube::ObjectPtr& now) {
+                                    if (IsFinished(*now) && !IsFinished(*before)) all_.EnqueueAll();
+                                  },
                               .on_delete = [this](const kube::ObjectPtr& job, bool) { all_.Forget(job->uid()); }}));
     handler_ = handler;
     informer_.Start();
@@ -98,7 +101,6 @@ class Recommender::Kind final : public Reconciler {
       unread.key = key;
       return Say(unread, *object, false, kInvalid, base::Message(job.status()));
     }
-    if (job->finished && finished_.insert(object->uid()).second) all_.EnqueueAll();
     const bool answered = ReadGiven(all_.options_.keys, *object).has_value();
     std::optional<int> child;
     Result later;
@@ -123,6 +125,10 @@ class Recommender::Kind final : public Reconciler {
   }
 
  private:
+  bool IsFinished(const kube::Object& object) const {
+    const auto job = ReadForeignJob(kind_, object);
+    return job.ok() && job->finished;
+  }
   // The job has changed or vanished since it was read: its change is an event, which brings it here again.
   static absl::StatusOr<Result> After(const absl::Status& written, const std::string& what) {
     if (written.ok() || kube::IsConflict(written) || kube::IsNotFound(written)) return Result{};
@@ -201,7 +207,6 @@ class Recommender::Kind final : public Reconciler {
   kube::Informer informer_;
   Controller controller_;
   kube::HandlerId handler_ = 0;
-  std::set<std::string> finished_;  // UIDs; the controller has one worker
 };
 
 Recommender::Recommender(kube::Client& reads, kube::Client& writes, kube::Informer& pools, EventRecorder& events,

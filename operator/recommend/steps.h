@@ -2,7 +2,8 @@
 // has, so any process may end between two of them. Pure, thread-safe.
 //
 //   suspended, no answer -> kAssign: nodes, node selector, tolerations, answer; Jobs and JobSets are resumed at once
-//   TrainJob, answered   -> kRecreate, if its JobSet has another number of nodes, which JobSet forbids to change
+//   TrainJob, answered   -> kRecreate, if its JobSet has another number of nodes, which JobSet forbids to change;
+//                           also after the resumption, while the JobSet is suspended
 //                        -> kResume
 //   anything else        -> kNothing; a job that is suspended again after it was resumed stays as its user wants it
 //
