@@ -45,32 +45,14 @@ class TreeCheck {
   int objects_ = 0;
 };
 
-// What was a field or a value of an enum once (`reserved` in the proto files), and what a request says instead.
-struct Moved {
-  std::string_view of, name, instead;
-};
-constexpr std::string_view kOptionsOfPlanners =
-    "options of a planner are now in planner.options, by their own names, and a trained policy is in planner.policy "
-    "(trained, name, inferenceOnly, returnPolicy): GET /v1/planners and medley plan --planners list them";
-constexpr std::string_view kGroupsOfThesis = "the planner thesis-groups of medley-planner has such groups";
-constexpr std::string_view kUnitsOfPaper =
-    "the units are always the cheapest; other methods are in the program heterps_bench of reproductions/heterps";
-constexpr Moved kMoved[] = {
-    {"medley.scheduler.v1.PlannerOptions", "recurrent", kOptionsOfPlanners},
-    {"medley.scheduler.v1.PlannerOptions", "genetic", kOptionsOfPlanners},
-    {"medley.scheduler.v1.PlannerOptions", "bayesian", kOptionsOfPlanners},
-    {"medley.scheduler.v1.ProvisionRequest", "method", kUnitsOfPaper},
-    {"medley.scheduler.v1.Hierarchy", "HIERARCHY_EQUAL_POWER", kGroupsOfThesis},
-    {"medley.scheduler.v1.Hierarchy", "HIERARCHY_RANDOM", kGroupsOfThesis},
-    {"medley.scheduler.v1.Hierarchy", "HIERARCHY_ONE_RING", kGroupsOfThesis},
-};
+// A name that is `reserved` in the proto files was a field or a value once.
+constexpr std::string_view kPlannerOptions = "medley.scheduler.v1.PlannerOptions";
 
-// "": it never was.
-std::string_view InsteadOf(std::string_view of, std::string_view name) {
-  for (const Moved& moved : kMoved) {
-    if (moved.of == of && moved.name == name) return moved.instead;
-  }
-  return "";
+std::string NoLongerAField(const Descriptor& type) {
+  if (type.full_name() != kPlannerOptions) return "is no longer a field";
+  return "is no longer a field: options of a planner are now in planner.options, by their own names, and a trained "
+         "policy is in planner.policy (trained, name, inferenceOnly, returnPolicy): GET /v1/planners and medley plan "
+         "--planners list them";
 }
 
 absl::Status Expect(const std::string& path, std::string_view what, const json& value) {
@@ -94,8 +76,8 @@ absl::Status CheckInteger(const json& value, const std::string& path) {
   return absl::OkStatus();
 }
 
-// Which of the values a text means, also without the words that all of them begin with: "one-ring" means
-// HIERARCHY_ONE_RING. `prefix`: these words. "": none is close.
+// Which of the values a text means, also without the words that all of them begin with: "by-pool" means
+// HIERARCHY_BY_POOL. `prefix`: these words. "": none is close.
 std::string MeantValue(std::string word, const std::vector<std::string>& names, const std::string& prefix) {
   std::ranges::replace(word, '-', '_');
   std::ranges::replace(word, ' ', '_');
@@ -124,10 +106,9 @@ absl::Status CheckEnum(const json& value, const FieldDescriptor& field, const st
       names.push_back(name);
     }
   }
-  const std::string_view instead =
-      value.is_string() ? InsteadOf(type.full_name(), value.get_ref<const std::string&>()) : "";
-  if (!instead.empty()) {
-    return base::InvalidArgument("{}: {} is no longer a value: {}", path, value.get_ref<const std::string&>(), instead);
+  if (value.is_string() && type.IsReservedName(value.get_ref<const std::string&>())) {
+    return base::InvalidArgument("{}: {} is no longer a value; there are {}", path, value.get_ref<const std::string&>(),
+                                 fmt::join(names, ", "));
   }
   const std::string meant = value.is_string() ? MeantValue(value.get_ref<const std::string&>(), names, prefix) : "";
   const absl::Status wrong = Expect(path, fmt::format("one of {}", fmt::join(names, ", ")), value);
@@ -217,8 +198,8 @@ absl::Status TreeCheck::Message(const json& value, const Descriptor& type, const
   for (const auto& [key, item] : value.items()) {
     const std::string here = path.empty() ? key : path + "." + key;
     const FieldDescriptor* field = FindField(type, key);
-    if (const std::string_view instead = InsteadOf(type.full_name(), key); field == nullptr && !instead.empty()) {
-      return base::InvalidArgument("{}: is no longer a field: {}", here, instead);
+    if (field == nullptr && type.IsReservedName(key)) {
+      return base::InvalidArgument("{}: {}", here, NoLongerAField(type));
     }
     if (field == nullptr) return base::InvalidArgument("{}: unknown field{}", here, base::DidYouMean(key, Names(type)));
     if (!seen.insert(field).second) return base::InvalidArgument("{}: is given twice", here);

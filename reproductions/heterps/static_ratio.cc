@@ -4,6 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/cost/problem.h"
+
 namespace medley::reproductions::heterps {
 namespace {
 
@@ -115,6 +118,15 @@ class Ratio {
   }
 
  private:
+  // With at least `servers` servers: ratios buy more than the model needs.
+  Score ScoreWith(int servers) const {
+    Score score = ScoreOf(problem_, stages_);
+    const int more = std::max(servers - score.server_units, 0);
+    score.server_units += more;
+    score.hourly += problem_.server_price() * more;
+    score.cost = problem_.Cost(score.hourly, score.throughput);
+    return score;
+  }
   int MostCards() const {
     int64_t most = 0;
     for (int t = 0; t < problem_.types(); ++t) {
@@ -131,11 +143,11 @@ class Ratio {
     if (ratio_.servers_per_gpu > 0 || !load_.any) {
       if (!cpu_.empty() && !cpu_.Spread(cores, stages_)) return std::nullopt;
       const int servers = load_.any ? cards * ratio_.servers_per_gpu : 0;
-      const Score score = ScoreOf(problem_, stages_, servers);
+      const Score score = ScoreWith(servers);
       return load_.any && score.server_units > servers ? std::nullopt : std::optional(score);
     }
     if (cpu_.empty()) {
-      const Score score = ScoreOf(problem_, stages_, cores);
+      const Score score = ScoreWith(cores);
       return score.server_units > cores ? std::nullopt : std::optional(score);
     }
     // More trainers need more servers. Find the largest number of trainers that leaves enough cores for their servers.
@@ -146,7 +158,7 @@ class Ratio {
       (fits ? low : high) = fits ? middle : middle - 1;
     }
     if (low < cpu_.least() || !cpu_.Spread(low, stages_)) return std::nullopt;
-    return ScoreOf(problem_, stages_, cores - low);
+    return ScoreWith(cores - low);
   }
 
   const Problem problem_;

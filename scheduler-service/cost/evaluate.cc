@@ -98,7 +98,7 @@ std::vector<int> UnitsByType(const Problem& problem, const std::vector<StageChoi
   return used;
 }
 
-Score ScoreOf(const Problem& of, const std::vector<StageChoice>& stages, int least_servers) {
+Score ScoreOf(const Problem& of, const std::vector<StageChoice>& stages) {
   const Problem problem = of.ForStages(static_cast<int>(stages.size()));
   Score score;
   score.throughput = std::numeric_limits<double>::infinity();
@@ -109,14 +109,14 @@ Score ScoreOf(const Problem& of, const std::vector<StageChoice>& stages, int lea
     load.Add(problem.Servers(s.first, s.last, s.type));
     score.hourly += problem.price(s.type) * s.units;
   }
-  score.server_units = std::max(problem.ServerUnits(load, score.throughput), least_servers);
+  score.server_units = problem.ServerUnits(load, score.throughput);
   score.hourly += problem.server_price() * score.server_units;
   score.cost = problem.Cost(score.hourly, score.throughput);
   return score;
 }
 
-Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stages, int least_servers) {
-  const Score score = ScoreOf(problem, stages, least_servers);
+Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stages) {
+  const Score score = ScoreOf(problem, stages);
   const Problem working = problem.ForStages(1), filling = problem.ForStages(static_cast<int>(stages.size()));
   Evaluation out;
   for (size_t i = 0; i < stages.size(); ++i) {

@@ -19,8 +19,8 @@ struct Evaluation {
 };
 
 // `stages` must cover all layers in order, each on a type for which its layers have profiles, with units > 0. The plan
-// gets the parameter servers that the model needs, and at least `least_servers` (static ratios buy more than needed).
-Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stages, int least_servers = 0);
+// gets the parameter servers that the model needs.
+Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stages);
 
 // Cost and throughput only, for inner loops.
 struct Score {
@@ -29,7 +29,7 @@ struct Score {
   double cost = 0;    // USD
   int server_units = 0;
 };
-Score ScoreOf(const Problem& problem, const std::vector<StageChoice>& stages, int least_servers = 0);
+Score ScoreOf(const Problem& problem, const std::vector<StageChoice>& stages);
 
 // The units of each type that the choice uses, including parameter servers.
 std::vector<int> UnitsByType(const Problem& problem, const std::vector<StageChoice>& stages, int server_units);

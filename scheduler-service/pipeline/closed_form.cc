@@ -54,8 +54,7 @@ StageSeconds SecondsOfStage(const DeviceProblem& problem, const PipelineStage& s
   return out;
 }
 
-PipelineSeconds SecondsOfPipeline(const DeviceProblem& problem, const std::vector<PipelineStage>& stages) {
-  PipelineSeconds out;
+double SecondsOfPipeline(const DeviceProblem& problem, const std::vector<PipelineStage>& stages) {
   const size_t depth = stages.size();
   std::vector<double> computes, moves, reduces;
   double sends = 0, longest = 0, fill = 0;
@@ -67,7 +66,6 @@ PipelineSeconds SecondsOfPipeline(const DeviceProblem& problem, const std::vecto
     longest = std::max(longest, reduces.back());
     moves.push_back(
         i + 1 < depth ? TransferSeconds(problem, stages[i].devices, stages[i + 1].devices, stages[i + 1].first) : 0);
-    out.equation5 += computes[i] + moves[i];
     fill += computes[i] + 2 * moves[i];
   }
   double cycle = sends, with_reduction = sends;
@@ -81,8 +79,7 @@ PipelineSeconds SecondsOfPipeline(const DeviceProblem& problem, const std::vecto
     }
   }
   const double micros = problem.micro_batches();
-  out.step = problem.asynchronous() ? with_reduction : (fill + (micros - 1) * cycle) / micros + longest;
-  return out;
+  return problem.asynchronous() ? with_reduction : (fill + (micros - 1) * cycle) / micros + longest;
 }
 
 }  // namespace medley::sched

@@ -11,7 +11,6 @@
 //
 //   Synchronous, with M micro-batches: the pipeline fills once, then the slowest cycle B of the kind above repeats, and
 //   the longest reduction follows: T = (c_1 + ... + c_S + 2 (x_1 + ... ) + (M - 1) B) / M + max r_i.
-// TAPP's Equation 5, the sum of all c_i and x_i, is the time of one batch alone: `equation5`.
 #pragma once
 
 #include <vector>
@@ -35,10 +34,6 @@ struct StageSeconds {
 };
 StageSeconds SecondsOfStage(const DeviceProblem& problem, const PipelineStage& stage);
 
-struct PipelineSeconds {
-  double step = 0;
-  double equation5 = 0;
-};
-PipelineSeconds SecondsOfPipeline(const DeviceProblem& problem, const std::vector<PipelineStage>& stages);
+double SecondsOfPipeline(const DeviceProblem& problem, const std::vector<PipelineStage>& stages);
 
 }  // namespace medley::sched

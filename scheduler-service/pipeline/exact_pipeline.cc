@@ -145,7 +145,7 @@ class PipelineSearch {
   }
 
   void Offer(std::vector<PipelineStage> stages) {
-    const double seconds = SecondsOfPipeline(problem_, stages).step;
+    const double seconds = SecondsOfPipeline(problem_, stages);
     if (!out_.stages.empty() && seconds >= out_.seconds) {
       const bool known = std::ranges::find(out_.found, stages) != out_.found.end();
       if (!problem_.asynchronous() && !known) out_.found.insert(out_.found.begin(), std::move(stages));

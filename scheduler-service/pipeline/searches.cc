@@ -128,7 +128,7 @@ struct Judged {
 Judged JudgedNeighbours(const DeviceProblem& problem, const std::vector<PipelineStage>& stages) {
   Judged out{Neighbours(problem, stages).All(), {}};
   for (size_t i = 0; i < out.pipelines.size(); ++i) {
-    out.order.emplace_back(SecondsOfPipeline(problem, out.pipelines[i]).step, i);
+    out.order.emplace_back(SecondsOfPipeline(problem, out.pipelines[i]), i);
   }
   std::ranges::sort(out.order);
   return out;
@@ -137,7 +137,7 @@ Judged JudgedNeighbours(const DeviceProblem& problem, const std::vector<Pipeline
 // Goes to the best neighbour by the closed form until none is better: costs no simulation.
 std::vector<PipelineStage> Descend(const DeviceProblem& problem, std::vector<PipelineStage> stages,
                                    const Budget& limits) {
-  double seconds = SecondsOfPipeline(problem, stages).step;
+  double seconds = SecondsOfPipeline(problem, stages);
   for (int moves = 0; moves < kMostMoves && !limits.Spent(); ++moves) {
     const Judged neighbours = JudgedNeighbours(problem, stages);
     if (neighbours.order.empty() || neighbours.order[0].first >= seconds * (1 - 1e-9)) break;

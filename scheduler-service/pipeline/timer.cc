@@ -1,7 +1,9 @@
 #include "scheduler-service/pipeline/timer.h"
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
 #include "scheduler-service/pipeline/closed_form.h"
+#include "scheduler-service/planning/candidate.h"
 
 namespace medley::sched {
 namespace {
@@ -46,7 +48,7 @@ Candidate PipelineTimer::Best() const {
   }
   out.plan = BuildPipeline(problem_, best_);
   out.figures = best_figures_;
-  out.model_seconds = SecondsOfPipeline(problem_, best_).step;
+  out.model_seconds = SecondsOfPipeline(problem_, best_);
   out.explanation = PipelineText(problem_, best_) + "\n";
   return out;
 }

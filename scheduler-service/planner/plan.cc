@@ -324,7 +324,7 @@ absl::StatusOr<ProvisionResult> MakeProvision(const model::PlanRequest& request,
   MEDLEY_ASSIGN_OR_RETURN(const std::vector<StageChoice> stages, ReadSchedule(problem, schedule.types, schedule.cuts));
   ProvisionResult result;
   if (const auto plan = ProvisionExact(problem, stages)) {
-    result.plan = Evaluate(problem, plan->stages, plan->score.server_units).plan;
+    result.plan = Evaluate(problem, plan->stages).plan;
     return result;
   }
   result.reasons = WhyNotProvisioned(problem, stages);

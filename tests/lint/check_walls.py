@@ -5,10 +5,15 @@ In the folders below the state is a struct for each concern, `XState`, in the co
 through the const view that functions have of the other concerns, and in operator/lifecycle a call of Pass::Own outside of the
 concern's source, which `XState::kOwner` names. This lint refuses the ways around it: a function that takes another concern's
 state, or the whole state, to change; a kOwner that is not the concern; and a write to a field by the code that calls the concerns.
+
+It also keeps papers out of the service, its protos and what they share: their sources cite papers in comments and in sentences for
+users, and have no name, field or option of one. What only a paper needs is in reproductions/.
 """
 import os
 import re
 import sys
+
+import tree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # folder -> the struct of the whole state, and how the code that calls the concerns reaches it
@@ -20,6 +25,24 @@ COMMENT = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"')
 STRUCT = re.compile(r"^(?:struct|class) (\w+State)\b(?!;)", re.M)
 WRITE = (r"(?:\.|->)\w+(?:(?:\.|->)\w+(?:\[[^\]\n]*\])?)+(?:\s*(?:=(?!=)|[-+|]=|\+\+|--)"
          r"|(?:\.|->)(?:reset|emplace|clear|erase|insert|push_back|emplace_back|assign|swap|(?:set|mutable)_\w+)\()")
+
+# Where no name may be that of a paper. PipeDream and Pipe-torch are planners of the service: `local` starts from them.
+NO_PAPERS = ("common/", "operator/", "proto/", "scheduler-service/")
+PAPER = re.compile(r"heter_?ps|\btapp|[a-z_]tapp\b|Tapp|thesis|hetero_?g(?!en)|hetpipe|horovod|equation_?\d", re.I)
+TEXT = re.compile(r'//[^\n]*|"((?:[^"\\\n]|\\.)*)"')
+
+
+def papers(path, text):
+    """Names of papers in the code of a file, and in literals that are one word, as names and values of options are."""
+    problems = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("#include"):
+            continue
+        code = TEXT.sub(lambda match: match.group(1) if match.group(1) and " " not in match.group(1) else " ", line)
+        found = PAPER.search(code)
+        if found:
+            problems.append(f"{path}:{number}: '{found.group()}' names a paper: what only a paper needs is in reproductions/")
+    return problems
 
 
 def owners(files, whole):
@@ -65,6 +88,9 @@ def main():
                     files[f"{folder}/{name}"] = file.read()
         states += len(owners(files, whole))
         problems += check(files, whole, reached)
+    for path in tree.all_files():
+        if path.startswith(NO_PAPERS) and path.endswith((".h", ".cc", ".proto")):
+            problems += papers(path, tree.read(path))
     for problem in problems:
         print(problem)
     print(f"check_walls: {states} concerns, {len(problems)} problems")

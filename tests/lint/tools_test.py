@@ -71,6 +71,14 @@ class WallsTest(unittest.TestCase):
                 self.assertEqual(len(check_walls.check({"a.h": header}, "AllState", r"all_")), problems)
 
 
+    def test_the_service_has_no_name_of_a_paper(self):
+        for line, problems in (("int x;  // HeterPS, Equation 5", 0), ("double equation5 = 0;", 1), ("enum { kTappPolicy };", 1),
+                               ('add("tapp", kOptions);', 1), ('add("rl-lstm", "LSTM policy (HeterPS)");', 0),
+                               ("bool heterogeneous = true;", 0), ("HETERPS_RATIO = 1;", 1), ("int group_of_thesis = 0;", 1)):
+            with self.subTest(line):
+                self.assertEqual(len(check_walls.papers("a.h", line)), problems)
+
+
 class NamespacesTest(unittest.TestCase):
     def test_a_folder_has_its_namespace(self):
         for path, text, problems in (("worker/data/a.h", "namespace medley::worker {\nint x;\n}\n", 0),

@@ -18,6 +18,7 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/execution_plan.h"
 #include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "reproductions/tapp/baselines.h"
@@ -26,6 +27,7 @@
 #include "scheduler-service/pipeline/closed_form.h"
 #include "scheduler-service/pipeline/exact_pipeline.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/registry.h"
 #include "scheduler-service/profile/analytic.h"
 #include "scheduler-service/simulate/plan_simulation.h"
@@ -258,11 +260,11 @@ class Bench {
         const sched::Budget limits(kClock, base::SteadyTime::max(), {});
         const sched::JudgeOf judge(problem);
         sched::PipelineTimer timer(*judge, limits);
-        const sched::PipelineSeconds closed = sched::SecondsOfPipeline(problem, stages);
-        const double ratio = timer.Seconds(stages) / closed.step;
+        const double closed = sched::SecondsOfPipeline(problem, stages);
+        const double ratio = timer.Seconds(stages) / closed;
         ratios.push_back(ratio);
         std::string text = fmt::format("{:.3f}: {:.4f} s simulated, {:.4f} s closed: {}", ratio, timer.Seconds(stages),
-                                       closed.step, sched::PipelineText(problem, stages));
+                                       closed, sched::PipelineText(problem, stages));
         for (size_t s = 0; s < stages.size(); ++s) {
           const sched::StageSeconds own = sched::SecondsOfStage(problem, stages[s]);
           text += fmt::format("\n      computes {:.4f}, sends {:.4f}, reduces {:.4f}", own.computes, own.sends,

@@ -129,14 +129,14 @@ TEST(ConvertTest, OldOptionsOfPlannersAreNamedInWords) {
   }
   for (const char* old : {"HIERARCHY_EQUAL_POWER", "HIERARCHY_RANDOM", "HIERARCHY_ONE_RING"}) {
     EXPECT_THAT(Parse(fmt::format("planner: {{sync: {{hierarchy: {}}}}}", old)),
-                StatusIs(kInvalid, AllOf(HasSubstr(old), HasSubstr("is no longer a value"))));
+                StatusIs(kInvalid, AllOf(HasSubstr(old), HasSubstr("is no longer a value; there are HIERARCHY_AUTO"))));
   }
 }
 
-TEST(ConvertTest, MethodsOfAPaperAreNamedInWords) {
+TEST(ConvertTest, ReservedNamesAreNamedInWords) {
   scheduler::v1::ProvisionRequest message;
   EXPECT_THAT(ParseText("schedule: [cpu]\nmethod: newton\n", message),
-              StatusIs(kInvalid, AllOf(HasSubstr("method: is no longer a field"), HasSubstr("reproductions/heterps"))));
+              StatusIs(kInvalid, HasSubstr("method: is no longer a field")));
 }
 
 // Each value of a Struct is an object in memory, so it counts as one.
