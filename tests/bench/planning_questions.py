@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Records the answers of `medley plan` to 1,000 questions, and compares two records.
+"""Records the answers of `medley plan` to 1,000 questions, compares two records, and compares a program with the record of the tree.
 
   planning_questions.py record MEDLEY FILE [--count 1000] [--links]   # MEDLEY: the program; FILE: a line of JSON a question
   planning_questions.py compare BEFORE AFTER                          # what changed, and why
+  planning_questions.py check MEDLEY [--count 1000]                   # unchanged, better or worse than planning_answers.jsonl.gz
+  planning_questions.py keep FILE                                     # makes planning_answers.jsonl.gz of a record
 
 Questions: the requests of examples/plan with other throughputs, and random chains of 2 to 20 layers on 1 to 6 types, with
 and without micro-batches, constraints, servers and quotas; with --links the same with micro-batches, unlike links between types,
 some of them missing or in one direction only, and measured allreduces. The same numbers make the same questions."""
 import argparse
 import collections
+import gzip
 import json
 import pathlib
 import random
@@ -22,6 +25,7 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ["ctrdnn-16", "2emb-10", "matchnet-16", "nce-5"]
+ANSWERS = ROOT / "tests/bench/planning_answers.jsonl.gz"
 SAME = 1e-6  # relative, of costs: JSON has fewer digits than the planners
 
 
@@ -175,6 +179,38 @@ def compare(before_file, after_file):
     return 1 if any(why.isupper() for why in reasons) else 0
 
 
+def keep(path):
+    """What `check` needs of a record."""
+    lines = []
+    for one in map(json.loads, pathlib.Path(path).read_text().splitlines()):
+        lines.append(json.dumps({key: one[key] for key in ("question", "feasible", "usd", "stages") if key in one}, separators=(",", ":")))
+    ANSWERS.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), 9, mtime=0))
+
+
+def verdict(before, after):
+    if "error" in after:
+        return "error"
+    if before["feasible"] != after["feasible"]:
+        return "better" if after["feasible"] else "worse"
+    if not after["feasible"] or abs(after["usd"] - before["usd"]) <= SAME * before["usd"]:
+        return "unchanged"
+    return "better" if after["usd"] < before["usd"] else "worse"
+
+
+def check(medley, count):
+    recorded = [json.loads(line) for line in gzip.decompress(ANSWERS.read_bytes()).decode().splitlines()][:count]
+    verdicts = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+        answers = pool.map(lambda before: answer(medley, folder, False, before["question"]), recorded)
+        for before, after in zip(recorded, answers):
+            said = verdict(before, after)
+            verdicts[said] += 1
+            if said != "unchanged":
+                print(json.dumps({"verdict": said, "before": before, "after": after}))
+    print(", ".join(f"{count} {said}" for said, count in verdicts.most_common()))
+    return 1 if verdicts["worse"] or verdicts["error"] else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -186,7 +222,17 @@ def main():
     two = commands.add_parser("compare")
     two.add_argument("before")
     two.add_argument("after")
+    three = commands.add_parser("check")
+    three.add_argument("medley")
+    three.add_argument("--count", type=int, default=1000)
+    four = commands.add_parser("keep")
+    four.add_argument("file")
     args = parser.parse_args()
+    if args.command == "check":
+        return check(args.medley, args.count)
+    if args.command == "keep":
+        keep(args.file)
+        return 0
     if args.command == "record":
         record(args.medley, args.file, args.count, args.links)
         return 0
