@@ -66,7 +66,5 @@ bool HasNoHeader(std::string_view name) {
 std::string TableFormats() {
   return NamesOf([](std::string_view name) { return !HoldsArrays(name); });
 }
-std::string ArrayFormats() { return NamesOf(HoldsArrays); }
-std::string RawFormats() { return NamesOf(HasNoHeader); }
 
 }  // namespace medley::model

@@ -43,9 +43,7 @@ bool IsReadable(std::string_view uri);
 // What such a URI begins with, for sentences: "file:///, s3://, gs:// or https://".
 inline constexpr char kReadablePlaces[] = "file:///, s3://, gs:// or https://";
 
-// For sentences: "csv, tsv, libsvm, parquet and arrow", "idx, npy and raw", "raw".
+// For sentences: "csv, tsv, libsvm, parquet and arrow".
 std::string TableFormats();
-std::string ArrayFormats();
-std::string RawFormats();
 
 }  // namespace medley::model

@@ -1,4 +1,4 @@
-// The rules of job_spec.h about sources and inputs of samples. Used by job_spec_validate.cc.
+// The rules of job_spec.h about inputs of samples. Used by job_spec_validate.cc.
 #pragma once
 
 #include <absl/status/status.h>
@@ -7,7 +7,7 @@
 
 namespace medley::model {
 
-// Sources and inputs are complete and fit each other and the model.
+// The arrays of inputs have a bounded number of numbers.
 absl::Status ValidateInputs(const JobSpec& spec);
 
 }  // namespace medley::model

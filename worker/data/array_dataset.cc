@@ -45,7 +45,7 @@ class Conversion {
   explicit Conversion(const model::InputSpec& input) : scale_(input.scale) {
     const size_t channels = input.shape.empty() ? 1 : static_cast<size_t>(input.shape.front());
     const auto at = [](const std::vector<double>& values, size_t i, double otherwise) {
-      return values.empty() ? otherwise : values[values.size() == 1 ? 0 : i];
+      return values.empty() ? otherwise : values[std::min(i, values.size() - 1)];
     };
     for (size_t i = 0; i < channels; ++i) {
       mean_.push_back(at(input.mean, i, 0));

@@ -96,8 +96,6 @@ TEST(DataFormatTest, RulesAndSentencesNameAllTablesOrAllArrays) {
 
 TEST(DataFormatTest, NamesAreFoundAndListed) {
   EXPECT_EQ(model::TableFormats(), "csv, tsv, libsvm, parquet and arrow");
-  EXPECT_EQ(model::ArrayFormats(), "idx, npy and raw");
-  EXPECT_EQ(model::RawFormats(), "raw");
   EXPECT_EQ(model::DataFormatNamed("orc"), nullptr);
   EXPECT_FALSE(model::HoldsArrays("orc") || model::HoldsArrays("") || model::HasNoHeader("npy"));
   EXPECT_STREQ(model::DataFormatDelimitedBy('\t')->name, "tsv");
