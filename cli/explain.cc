@@ -22,9 +22,7 @@
 #include "cli/run/saved_run.h"
 #include "common/base/quantity.h"
 #include "common/base/status.h"
-#include "common/model/convert.h"
-#include "common/model/text.h"
-#include "medley/scheduler/v1/scheduler.pb.h"
+#include "common/model/value_text.h"
 
 namespace medley::cli {
 namespace {
@@ -200,11 +198,9 @@ int ExplainPlan(const PlanFlags& flags, bool json) {
   }
   const std::string text = ExplainText(*planned);
   if (json) {
-    scheduler::v1::PlanResponse message;
-    model::ToProto(planned->result, message);
     std::string lines;
     for (const std::string& line : Lines(text)) lines += (lines.empty() ? "" : ", ") + JsonText(line);
-    std::printf("{\"answer\": %s, \"explain\": [%s]}\n", model::ToJson(message).c_str(), lines.c_str());
+    std::printf("{\"answer\": %s, \"explain\": [%s]}\n", model::PlanResultJson(planned->result).c_str(), lines.c_str());
   } else {
     std::fputs(text.c_str(), stdout);
   }

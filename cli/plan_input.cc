@@ -22,6 +22,7 @@
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "common/model/convert.h"
+#include "common/model/profile.h"
 #include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/planner/builtin.h"

@@ -10,6 +10,7 @@
 #include "common/model/forward.h"
 #include "common/model/plan_result.h"
 #include "common/model/planning.h"
+#include "common/model/profile.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/profile/hardware.h"
 

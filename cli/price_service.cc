@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/document/parse.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
@@ -55,6 +56,13 @@ absl::Status ListPrices(const PriceService& service, const std::string& type, st
   if (!service.ca.empty()) options.tls.emplace().root_certificates = service.ca;
   const auto stub = pb::SchedulerService::NewStub(rpc::MakeChannel(service.address, options));
   return rpc::FromGrpc(stub->ListPrices(&context, request, &response), service.address);
+}
+
+absl::StatusOr<std::string> ListPricesJson(const PriceService& service, const std::string& type,
+                                           std::optional<base::WallTime> since) {
+  pb::ListPricesResponse response;
+  MEDLEY_RETURN_IF_ERROR(ListPrices(service, type, since, response));
+  return model::ToJson(response);
 }
 
 absl::StatusOr<base::nanoseconds> ParseSince(const std::string& text) {

@@ -36,6 +36,9 @@ absl::StatusOr<std::string> ReadTokenFile(const std::filesystem::path& file);
 // those of the call, which takes at most 10 s.
 absl::Status ListPrices(const PriceService& service, const std::string& type, std::optional<base::WallTime> since,
                         scheduler::v1::ListPricesResponse& response);
+// The same as JSON.
+absl::StatusOr<std::string> ListPricesJson(const PriceService& service, const std::string& type,
+                                           std::optional<base::WallTime> since);
 
 // Parses a Go duration ("36h") or a number of days ("7d").
 absl::StatusOr<base::nanoseconds> ParseSince(const std::string& text);

@@ -13,6 +13,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/hardware.h"
+#include "common/model/profile.h"
 #include "common/model/text.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "scheduler-service/profile/analytic.h"

@@ -5,10 +5,8 @@
 
 #include "common/base/status.h"
 #include "common/document/parse.h"
-#include "common/model/convert.h"
-#include "common/model/text.h"
-#include "medley/plan/v1/plan.pb.h"
-#include "medley/scheduler/v1/scheduler.pb.h"
+#include "common/model/plan_result.h"
+#include "common/model/value_text.h"
 
 namespace medley::cli {
 namespace {
@@ -17,18 +15,10 @@ namespace {
 absl::StatusOr<std::optional<model::ExecutionPlan>> PlanOf(const std::string& text) {
   MEDLEY_ASSIGN_OR_RETURN(const nlohmann::json tree, document::Parse(text));
   if (!tree.is_object()) return std::nullopt;
-  plan::v1::ExecutionPlan message;
-  if (tree.contains("stages") || tree.contains("placements")) {
-    MEDLEY_RETURN_IF_ERROR(model::ParseText(text, message));
-  } else if (tree.contains("executionPlan")) {
-    scheduler::v1::PlanResponse response;
-    MEDLEY_RETURN_IF_ERROR(model::ParseText(text, response));
-    message = response.execution_plan();
-  } else {
-    return std::nullopt;
-  }
-  MEDLEY_ASSIGN_OR_RETURN(model::ExecutionPlan plan, model::FromProto(message));
-  return plan;
+  if (tree.contains("stages") || tree.contains("placements")) return model::ParseExecutionPlan(text);
+  if (!tree.contains("executionPlan")) return std::nullopt;
+  MEDLEY_ASSIGN_OR_RETURN(model::PlanResult result, model::ParsePlanResult(text));
+  return std::move(result.execution_plan);
 }
 
 absl::StatusOr<ProgramInput> ReadPlanOrRequest(const PlanFlags& flags) {

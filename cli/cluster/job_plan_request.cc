@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 #include "common/model/fingerprint.h"
+#include "common/model/profile.h"
 #include "kube/errors.h"
 #include "operator/api/names.h"
 #include "operator/api/pool_status.h"

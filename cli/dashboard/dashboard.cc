@@ -10,8 +10,6 @@
 #include "common/base/status.h"
 #include "common/http_server/local_caller.h"
 #include "common/http_server/server.h"
-#include "common/model/text.h"
-#include "medley/scheduler/v1/scheduler.pb.h"
 #include "operator/api/resources.h"
 
 MEDLEY_EMBEDDED(dashboard_files);
@@ -145,9 +143,7 @@ class Dashboard::Rep {
     if (const std::string text = request.Query("since"); !text.empty()) {
       MEDLEY_ASSIGN_OR_RETURN(since, base::ParseTime(text));
     }
-    scheduler::v1::ListPricesResponse prices;
-    MEDLEY_RETURN_IF_ERROR(ListPrices(options_.price_service, request.Query("type"), since, prices));
-    return model::ToJson(prices, false);
+    return ListPricesJson(options_.price_service, request.Query("type"), since);
   }
 
   const Cluster cluster_;

@@ -9,6 +9,8 @@
 
 #include "common/base/status.h"
 #include "common/model/checks.h"
+#include "common/model/device.h"
+#include "common/model/link_table.h"
 
 namespace medley::model {
 namespace {

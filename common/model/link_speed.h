@@ -1,5 +1,7 @@
-// What a message between two units costs. Immutable value.
+// What a message between two units costs. Immutable values.
 #pragma once
+
+#include <string>
 
 namespace medley::model {
 
@@ -7,6 +9,17 @@ namespace medley::model {
 struct LinkSpeed {
   double latency_seconds = 0;
   double bytes_per_second = 0;
+};
+
+// Between units of two pools or types, as it was measured.
+struct Link {
+  std::string from;
+  std::string to;
+  double latency_seconds = 0;
+  double bytes_per_second = 0;
+  double processor_seconds_per_message = 0;  // at each end; 0: unknown
+  double processor_seconds_per_byte = 0;
+  bool operator==(const Link&) const = default;
 };
 
 // The speed of a link that nobody has measured: processes of one machine over loopback (docs/design/collectives.md).

@@ -9,6 +9,7 @@
 #include "common/model/checks.h"
 #include "common/model/executable.h"
 #include "common/model/execution_plan.h"
+#include "common/model/link_table.h"
 #include "common/model/model.h"
 #include "common/model/profile.h"
 #include "common/model/resource.h"

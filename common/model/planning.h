@@ -14,12 +14,14 @@
 
 #include "common/model/allreduce_algorithm.h"
 #include "common/model/cluster.h"
+#include "common/model/link_speed.h"
 #include "common/model/model.h"
-#include "common/model/profile.h"
 #include "common/model/resource.h"
 #include "common/model/synchronisation.h"
 
 namespace medley::model {
+
+struct Profile;
 
 struct Training {
   double profile_batch_size = 0;  // B_o in the paper

@@ -6,19 +6,10 @@
 #include <vector>
 
 #include "common/model/allreduce_algorithm.h"
+#include "common/model/link_speed.h"
 #include "common/model/model.h"
 
 namespace medley::model {
-
-struct Link {
-  std::string from;
-  std::string to;
-  double latency_seconds = 0;
-  double bytes_per_second = 0;
-  double processor_seconds_per_message = 0;  // at each end; 0: unknown
-  double processor_seconds_per_byte = 0;
-  bool operator==(const Link&) const = default;
-};
 
 // What a unit of a type may use of processors: its CPU limit.
 struct UnitCpus {

@@ -1,12 +1,13 @@
 #include "operator/app/check.h"
 
 #include "common/base/status.h"
-#include "common/model/convert.h"
-#include "common/model/text.h"
+#include "common/model/execution_plan.h"
+#include "common/model/plan_result.h"
+#include "common/model/planning.h"
+#include "common/model/value_text.h"
 #include "kube/client/http_session.h"
 #include "kube/errors.h"
 #include "kube/leader/record.h"
-#include "medley/scheduler/v1/scheduler.pb.h"
 #include "operator/api/resources.h"
 #include "operator/planning/scheduler_client.h"
 
@@ -143,11 +144,9 @@ class Checker {
       config.client_key_data = tls->key;
     }
     MEDLEY_RETURN_IF_ERROR(Exchange(config, {.path = "/readyz"}).status());
-    scheduler::v1::PlanRequest request;
-    model::ToProto(TestRequest(), request);
     MEDLEY_ASSIGN_OR_RETURN(const std::string text, Exchange(config, {.method = "POST",
                                                                       .path = "/v1/plan",
-                                                                      .body = model::ToJson(request),
+                                                                      .body = model::PlanRequestJson(TestRequest()),
                                                                       .content_type = "application/json"}));
     // Not parsed into protobuf messages: a newer service may send fields that this program does not know.
     const kube::Json answer = kube::Json::parse(text, nullptr, false);

@@ -320,7 +320,7 @@ void JobActions::Carry(const RecordSwitch& effect) {
 
 void JobActions::Carry(const Disconnect&) { deps_.links.Drop(key_); }
 
-void JobActions::Carry(const OfferObservation& effect) { deps_.observations.Offer(*effect.observation, key_.ns); }
+void JobActions::Carry(const OfferObservation& effect) { deps_.observations.Offer(effect.observation, key_.ns); }
 
 void JobActions::Carry(const ReportNewerTerm& effect) { deps_.heard_of_term(effect.term); }
 

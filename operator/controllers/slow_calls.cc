@@ -1,7 +1,10 @@
 #include "operator/controllers/slow_calls.h"
 
-#include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "operator/lifecycle/actions.h"
 
 namespace medley::ops {
 
@@ -15,34 +18,43 @@ struct SlowCalls::State {
 
 class SlowCalls::Threads {
  public:
-  explicit Threads(int count) : pool_(static_cast<size_t>(count)) {}
+  explicit Threads(int count) {
+    for (int i = 0; i < count; ++i) threads_.emplace_back([this](const std::stop_token& stop) { Run(stop); });
+  }
 
   void Submit(int urgency, std::function<void()> call) {
     {
       base::MutexLock lock(mutex_);
       waiting_.emplace(-urgency, std::move(call));
     }
-    boost::asio::post(pool_, [this] { RunNext(); });
+    changed_.NotifyOne();
   }
+  // Calls that have not begun are dropped.
   void Stop() {
-    pool_.stop();  // calls that have not begun are dropped
-    pool_.join();
+    for (std::jthread& thread : threads_) thread.request_stop();
+    threads_.clear();
   }
 
  private:
-  void RunNext() {
-    std::function<void()> call;
-    {
-      base::MutexLock lock(mutex_);
-      call = std::move(waiting_.begin()->second);
-      waiting_.erase(waiting_.begin());
+  void Run(const std::stop_token& stop) {
+    while (true) {
+      std::function<void()> call;
+      {
+        base::MutexLock lock(mutex_);
+        const bool found =
+            changed_.Wait(mutex_, stop, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !waiting_.empty(); });
+        if (!found || stop.stop_requested()) return;
+        call = std::move(waiting_.begin()->second);
+        waiting_.erase(waiting_.begin());
+      }
+      call();
     }
-    call();
   }
 
   base::Mutex mutex_;
+  base::CondVar changed_;
   std::multimap<int, std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);  // the most urgent first; else in order
-  boost::asio::thread_pool pool_;                                              // last: its threads use the above
+  std::vector<std::jthread> threads_;                                          // last: they use the above
 };
 
 SlowCalls::SlowCalls(Options options, OnAnswer on_answer)

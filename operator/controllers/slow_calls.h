@@ -18,6 +18,10 @@
 #include "kube/object.h"
 #include "operator/lifecycle/actions.h"
 
+namespace medley::ops::lifecycle {
+class Answer;
+}
+
 namespace medley::ops {
 
 class SlowCalls {

@@ -15,6 +15,7 @@
 #include "common/rpc/status.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
 #include "operator/planning/observation_stream.h"
+#include "operator/records/plan_record.h"
 
 namespace medley::ops {
 namespace {

@@ -18,7 +18,6 @@
 #include "kube/object.h"
 #include "operator/records/connection.h"
 #include "operator/records/observation.h"
-#include "operator/records/plan_record.h"
 
 namespace grpc {
 class Channel;
@@ -34,6 +33,7 @@ namespace medley::ops {
 
 class ObservationStream;
 class StreamLoop;
+struct PlanRecord;
 
 class CoordinatorLink {
  public:

@@ -1,8 +1,14 @@
 #include "operator/planning/observation_sender.h"
 
 #include "common/base/status.h"
+#include "common/model/observation.h"
 
 namespace medley::ops {
+
+struct ObservationSender::Waiting {
+  std::shared_ptr<const model::JobObservation> observation;
+  std::string tenant;
+};
 
 ObservationSender::ObservationSender(Options options, Send send, OnAnswer on_answer)
     : options_(options), send_(std::move(send)), on_answer_(std::move(on_answer)) {}
@@ -19,15 +25,15 @@ void ObservationSender::Stop() {
   thread_.join();
 }
 
-void ObservationSender::Offer(model::JobObservation observation, std::string tenant) {
+void ObservationSender::Offer(std::shared_ptr<const model::JobObservation> observation, std::string tenant) {
   {
     base::MutexLock lock(mutex_);
-    const auto found = waiting_.find(observation.job_uid);
+    const auto found = waiting_.find(observation->job_uid);
     if (found != waiting_.end()) {
-      found->second = {std::move(observation), std::move(tenant)};
+      *found->second = {std::move(observation), std::move(tenant)};
     } else if (waiting_.size() < options_.capacity) {
-      std::string job = observation.job_uid;
-      waiting_.emplace(std::move(job), Waiting{std::move(observation), std::move(tenant)});
+      std::string job = observation->job_uid;
+      waiting_.emplace(std::move(job), std::make_unique<Waiting>(Waiting{std::move(observation), std::move(tenant)}));
     } else {
       ++dropped_;
     }
@@ -37,8 +43,7 @@ void ObservationSender::Offer(model::JobObservation observation, std::string ten
 
 void ObservationSender::Run(std::stop_token stop) {
   while (true) {
-    Waiting next;
-    bool found = false;
+    std::unique_ptr<Waiting> next;
     int64_t dropped = 0;
     {
       base::MutexLock lock(mutex_);
@@ -49,14 +54,13 @@ void ObservationSender::Run(std::stop_token stop) {
       if (!waiting_.empty()) {
         next = std::move(waiting_.begin()->second);
         waiting_.erase(waiting_.begin());
-        found = true;
       }
     }
     for (int64_t i = 0; i < dropped; ++i) {
       on_answer_(base::ResourceExhausted("observation dropped: those of {} jobs are waiting to be sent already",
                                          options_.capacity));
     }
-    if (found) on_answer_(send_(next.observation, next.tenant, stop));
+    if (next != nullptr) on_answer_(send_(*next->observation, next->tenant, stop));
   }
 }
 

@@ -9,12 +9,13 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <thread>
 
 #include "common/base/mutex.h"
-#include "common/model/observation.h"
+#include "common/model/forward.h"
 #include "common/model/prediction.h"
 
 namespace medley::ops {
@@ -37,13 +38,10 @@ class ObservationSender {
   void Stop();  // idempotent; joins the thread and drops unsent observations
 
   // Replaces an unsent older observation of the same job (job_uid). `tenant`: the job's namespace.
-  void Offer(model::JobObservation observation, std::string tenant);
+  void Offer(std::shared_ptr<const model::JobObservation> observation, std::string tenant);
 
  private:
-  struct Waiting {
-    model::JobObservation observation;
-    std::string tenant;
-  };
+  struct Waiting;  // an observation and its tenant
   void Run(std::stop_token stop);
 
   const Options options_;
@@ -51,8 +49,8 @@ class ObservationSender {
   const OnAnswer on_answer_;
   base::Mutex mutex_;
   base::CondVar changed_;
-  std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by job_uid
-  int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;                     // not yet reported to on_answer_
+  std::map<std::string, std::unique_ptr<Waiting>> waiting_ ABSL_GUARDED_BY(mutex_);  // by job_uid
+  int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;                                      // not yet reported to on_answer_
   std::jthread thread_;
 };
 

@@ -3,11 +3,9 @@
 #include <algorithm>
 
 #include "common/base/status.h"
-#include "common/model/convert.h"
 #include "common/model/model.h"
 #include "common/model/profile.h"
-#include "common/model/text.h"
-#include "medley/profile/v1/profile.pb.h"
+#include "common/model/value_text.h"
 #include "operator/api/resources.h"
 
 namespace medley::ops {
@@ -25,9 +23,7 @@ absl::StatusOr<std::string> ProfileJsonInLog(std::string_view log) {
 }
 
 absl::StatusOr<model::Profile> ParseProfile(std::string_view json, std::string_view pool) {
-  profile::v1::Profile proto;
-  MEDLEY_RETURN_IF_ERROR(model::ParseText(json, proto));
-  MEDLEY_ASSIGN_OR_RETURN(model::Profile profile, model::FromProto(proto));
+  MEDLEY_ASSIGN_OR_RETURN(model::Profile profile, model::ParseProfile(json));
   if (profile.model.layers.empty()) return base::InvalidArgument("the profile has no layers");
   for (const model::Layer& layer : profile.model.layers) {
     const bool measured = std::any_of(layer.profiles.begin(), layer.profiles.end(),

@@ -7,6 +7,7 @@
 #include "reproductions/heterog/hetpipe.h"
 #include "reproductions/heterog/searches.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
+#include "scheduler-service/planning/candidate.h"
 
 namespace medley::reproductions::heterog {
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/pipeline/closed_form.h"
 
 namespace medley::reproductions::heterog {

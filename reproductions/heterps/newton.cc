@@ -4,6 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/cost/problem.h"
+
 namespace medley::reproductions::heterps {
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include "reproductions/heterps/newton.h"
 #include "reproductions/heterps/static_ratio.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/provision/exact.h"
 
 namespace medley::reproductions::heterps {

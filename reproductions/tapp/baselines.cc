@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 #include "scheduler-service/pipeline/baselines.h"
+#include "scheduler-service/planning/candidate.h"
 
 namespace medley::reproductions::tapp {
 namespace {

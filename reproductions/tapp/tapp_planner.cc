@@ -9,6 +9,7 @@
 #include "scheduler-service/pipeline/baselines.h"
 #include "scheduler-service/pipeline/repair.h"
 #include "scheduler-service/pipeline/timer.h"
+#include "scheduler-service/planning/candidate.h"
 
 namespace medley::reproductions::tapp {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
 #include "scheduler-service/options/option_table.h"
+#include "scheduler-service/planning/candidate.h"
 
 namespace medley::reproductions::thesis {
 namespace {

@@ -17,6 +17,7 @@
 #include "scheduler-service/catalog/config.h"
 #include "scheduler-service/feeds/factory.h"
 #include "scheduler-service/handlers/handlers.h"
+#include "scheduler-service/handlers/learned_state_store.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/remote_planner/remote_planner.h"
 #include "scheduler-service/serve_grpc/service.h"

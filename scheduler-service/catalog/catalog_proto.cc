@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 
 namespace medley::sched {
@@ -110,6 +112,12 @@ std::vector<CatalogEntry> EntriesFromProto(const pb::Catalog& in) {
     entries.push_back(std::move(entry));
   }
   return entries;
+}
+
+absl::StatusOr<std::vector<CatalogEntry>> EntriesFromText(std::string_view text) {
+  pb::Catalog message;
+  MEDLEY_RETURN_IF_ERROR(model::ParseText(text, message));
+  return EntriesFromProto(message);
 }
 
 }  // namespace medley::sched

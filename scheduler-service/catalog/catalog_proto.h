@@ -3,6 +3,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <string_view>
 #include <vector>
 
 #include "scheduler-service/catalog/catalog.h"
@@ -20,5 +21,7 @@ void PricesToProto(const std::vector<PriceSeries>& series, int64_t revision, bas
                    scheduler::v1::ListPricesResponse& out);
 // A missing `available` means true. Pure. Does not validate; ParsePriceFile does.
 std::vector<CatalogEntry> EntriesFromProto(const scheduler::v1::Catalog& in);
+// The same of a catalog as JSON or YAML. Errors: those of model::ParseText.
+absl::StatusOr<std::vector<CatalogEntry>> EntriesFromText(std::string_view text);
 
 }  // namespace medley::sched

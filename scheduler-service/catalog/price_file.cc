@@ -7,7 +7,6 @@
 #include "common/base/status.h"
 #include "common/model/checks.h"
 #include "common/model/text.h"
-#include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/catalog/catalog_proto.h"
 #include "scheduler-service/catalog/price_csv.h"
 
@@ -54,12 +53,6 @@ absl::Status CheckEntries(const std::vector<CatalogEntry>& entries) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<CatalogEntry>> ParseEntries(std::string_view text) {
-  scheduler::v1::Catalog message;
-  MEDLEY_RETURN_IF_ERROR(model::ParseText(text, message));
-  return EntriesFromProto(message);
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<CatalogEntry>> ParsePriceFile(std::string_view text, const std::string& name,
@@ -68,7 +61,7 @@ absl::StatusOr<std::vector<CatalogEntry>> ParsePriceFile(std::string_view text, 
   MEDLEY_ASSIGN_OR_RETURN(std::vector<CatalogEntry> entries,
                           LooksLikePriceCsv(text) ? ParsePriceCsv(text, std::filesystem::path(name).stem().string(),
                                                                   left_out != nullptr ? *left_out : ignored)
-                                                  : ParseEntries(text));
+                                                  : EntriesFromText(text));
   MEDLEY_RETURN_IF_ERROR(CheckEntries(entries));
   for (CatalogEntry& entry : entries) {
     if (entry.source.empty()) entry.source = "file:" + name;

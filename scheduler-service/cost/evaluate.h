@@ -8,6 +8,7 @@
 #include "common/model/provisioned_plan.h"
 #include "common/model/reason.h"
 #include "scheduler-service/cost/problem.h"
+#include "scheduler-service/cost/score.h"
 
 namespace medley::sched {
 
@@ -23,12 +24,6 @@ struct Evaluation {
 Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stages);
 
 // Cost and throughput only, for inner loops.
-struct Score {
-  double throughput = 0;
-  double hourly = 0;  // USD/h
-  double cost = 0;    // USD
-  int server_units = 0;
-};
 Score ScoreOf(const Problem& problem, const std::vector<StageChoice>& stages);
 
 // The units of each type that the choice uses, including parameter servers.

@@ -7,6 +7,8 @@
 #include "common/base/quantity.h"
 #include "common/base/status.h"
 #include "common/model/execution_plan.h"
+#include "common/model/planning.h"
+#include "scheduler-service/devices/problem.h"
 
 namespace medley::sched {
 namespace {

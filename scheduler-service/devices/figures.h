@@ -8,10 +8,15 @@
 #include <vector>
 
 #include "common/model/forward.h"
-#include "common/model/planning.h"
-#include "scheduler-service/devices/problem.h"
+
+namespace medley::model {
+enum class Objective;
+struct Constraints;
+}  // namespace medley::model
 
 namespace medley::sched {
+
+class DeviceProblem;
 
 struct Figures {
   double seconds = 0;         // of a step

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "common/model/cluster.h"
 #include "common/model/device.h"
 #include "common/model/link_speed.h"
+#include "common/model/link_table.h"
 #include "common/model/planning.h"
 #include "common/model/profile.h"
 

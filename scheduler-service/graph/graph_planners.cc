@@ -12,6 +12,7 @@
 #include "scheduler-service/graph/balance.h"
 #include "scheduler-service/graph/bound.h"
 #include "scheduler-service/graph/search.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/overlap.h"
 
 namespace medley::sched {

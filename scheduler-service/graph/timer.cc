@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
 
 namespace medley::sched {
 

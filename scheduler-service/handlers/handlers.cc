@@ -5,6 +5,8 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/planning.h"
+#include "scheduler-service/handlers/learned_state_store.h"
 #include "scheduler-service/handlers/prepared.h"
 #include "scheduler-service/prepare/prepare.h"
 

@@ -26,6 +26,9 @@
 
 namespace medley::sched {
 
+class LearnedStateStore;
+class Registry;
+
 // The objects that the handlers use. All are borrowed.
 struct Context {
   const Registry& planners;

@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/model/observation.h"
 #include "common/model/prediction.h"
 
 namespace medley::sched {
@@ -14,6 +15,11 @@ constexpr char kRecurrent[] = "rl-lstm";  // the planner of the policies
 
 }  // namespace
 
+struct LearnedStateStore::Pending {
+  model::JobObservation observation;
+  std::string tenant;
+};
+
 LearnedStateStore::LearnedStateStore(const std::filesystem::path& folder, bool online, metrics::Registry& metrics)
     : files_(folder, metrics),
       metrics_(metrics),
@@ -24,6 +30,8 @@ LearnedStateStore::LearnedStateStore(const std::filesystem::path& folder, bool o
   ErrorHistogram();
   ModelGauge().Set(0);
 }
+
+LearnedStateStore::~LearnedStateStore() = default;
 
 metrics::Counter& LearnedStateStore::TrainingCounter(const std::string& result) {
   return metrics_.GetCounter("medley_policy_training_observations_total",
@@ -85,7 +93,7 @@ void LearnedStateStore::Run(base::Clock& clock, std::stop_token stop) {
 }
 
 void LearnedStateStore::TrainPolicies(std::stop_token stop) {
-  Pending next;
+  std::unique_ptr<const Pending> next;
   {
     base::MutexLock lock(mutex_);
     const bool ready = pending_changed_.WaitFor(mutex_, stop, base::seconds(1), [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -95,7 +103,7 @@ void LearnedStateStore::TrainPolicies(std::stop_token stop) {
     next = std::move(pending_observations_.front());
     pending_observations_.pop_front();
   }
-  const absl::Status status = learner_->Observe(next.observation, next.tenant);
+  const absl::Status status = learner_->Observe(next->observation, next->tenant);
   if (!status.ok()) return CountRejection("invalid", status);
   TrainingCounter("trained").Increment();
   ++trained_;
@@ -147,7 +155,7 @@ absl::StatusOr<LearnedStateStore::Learned> LearnedStateStore::Observe(const mode
     return learned;
   }
   const base::MutexLock lock(mutex_);
-  pending_observations_.push_back({observation, std::string(tenant)});
+  pending_observations_.push_back(std::make_unique<const Pending>(Pending{observation, std::string(tenant)}));
   if (pending_observations_.size() > kMaxPendingObservations) {
     pending_observations_.pop_front();
     TrainingCounter("dropped").Increment();

@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/metrics/metrics.h"
-#include "common/model/observation.h"
+#include "common/model/forward.h"
 #include "common/model/prediction.h"
 #include "scheduler-service/handlers/policy_store.h"
 #include "scheduler-service/handlers/state_files.h"
@@ -27,6 +27,7 @@ class LearnedStateStore {
   // `folder` is the state directory; empty: nothing is saved. `online`: train policies on observations. Borrows the
   // metrics.
   LearnedStateStore(const std::filesystem::path& folder, bool online, metrics::Registry& metrics);
+  ~LearnedStateStore();
 
   // Restores the saved state. Errors: the folder cannot be created or written to. A damaged file is not an error.
   absl::Status Open();
@@ -78,12 +79,9 @@ class LearnedStateStore {
   std::atomic<uint64_t> trained_saved_{0};
   base::Mutex mutex_;
   base::CondVar pending_changed_;
-  struct Pending {
-    model::JobObservation observation;
-    std::string tenant;
-  };
-  std::set<std::string> warned_ ABSL_GUARDED_BY(mutex_);              // reasons of rejections
-  std::deque<Pending> pending_observations_ ABSL_GUARDED_BY(mutex_);  // not learned from yet
+  struct Pending;                                         // an observation and its tenant
+  std::set<std::string> warned_ ABSL_GUARDED_BY(mutex_);  // reasons of rejections
+  std::deque<std::unique_ptr<const Pending>> pending_observations_ ABSL_GUARDED_BY(mutex_);  // not learned from yet
 };
 
 }  // namespace medley::sched

@@ -5,6 +5,7 @@
 #include "common/model/prediction.h"
 #include "scheduler-service/handlers/answer.h"
 #include "scheduler-service/handlers/handlers.h"
+#include "scheduler-service/handlers/learned_state_store.h"
 #include "scheduler-service/prepare/prepare.h"
 
 namespace medley::sched {

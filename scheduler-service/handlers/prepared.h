@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "common/model/planning.h"
 #include "common/model/prediction.h"
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/planner/plan.h"

@@ -1,6 +1,7 @@
 // The handlers for datasheets, and for profiles estimated from them.
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/profile.h"
 #include "scheduler-service/handlers/answer.h"
 #include "scheduler-service/handlers/handlers.h"
 #include "scheduler-service/profile/analytic.h"

@@ -6,6 +6,9 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/execution_plan.h"
+#include "common/model/planning.h"
+#include "common/model/profile.h"
 #include "common/program/memory.h"
 #include "common/program/text.h"
 #include "scheduler-service/handlers/answer.h"

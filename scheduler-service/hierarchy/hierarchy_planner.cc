@@ -7,7 +7,9 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
 #include "scheduler-service/devices/shares.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/judge.h"
 
 namespace medley::sched {

@@ -30,11 +30,11 @@
 
 #include "common/base/mutex.h"
 #include "common/model/forward.h"
-#include "scheduler-service/cost/problem.h"
 
 namespace medley::sched {
 
 class PolicyTrainer;
+class Problem;
 
 class OnlineLearner {
  public:

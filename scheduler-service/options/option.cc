@@ -8,6 +8,7 @@
 
 #include "common/base/closest.h"
 #include "common/base/status.h"
+#include "scheduler-service/options/check_options.h"
 
 namespace medley::sched {
 namespace {

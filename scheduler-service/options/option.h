@@ -1,14 +1,10 @@
-// One option of a planner, as users see it, and the check of a request's options. Pure, thread-safe.
+// One option of a planner, as users see it. Pure, thread-safe.
 #pragma once
-
-#include <absl/status/status.h>
 
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "common/model/planning.h"
 
 namespace medley::sched {
 
@@ -29,9 +25,5 @@ using Options = std::span<const Option>;
 
 // "population (integer, 1 to 10000, default 100), ...".
 std::string Describe(Options options);
-
-// Checks what a request gives planner `planner`. Errors: InvalidArgument "planner.options.NAME: ..." for an option that
-// it does not have (with the closest of its options, and all of them), of another kind, or out of range.
-absl::Status CheckOptions(std::string_view planner, Options options, const model::OptionValues& given);
 
 }  // namespace medley::sched

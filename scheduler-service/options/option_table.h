@@ -1,8 +1,8 @@
 // A planner's table of options: what each is called, and the field of the planner's struct that it sets.
 //
-//   const OptionTable<GeneticOptions>& Table() {
-//     static const auto table = OptionTable<GeneticOptions>()
-//         .Integer("population", &GeneticOptions::population, 1, 10'000, "individuals of a generation");
+//   const OptionTable<SearchOptions>& Table() {
+//     static const auto table = OptionTable<SearchOptions>()
+//         .Integer("restarts", &SearchOptions::restarts, 1, 10'000, "random starts");
 //     return table;
 //   }
 //
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "scheduler-service/options/check_options.h"
 #include "scheduler-service/options/option.h"
 
 namespace medley::sched {

@@ -8,6 +8,7 @@
 #include "scheduler-service/pipeline/baselines.h"
 #include "scheduler-service/pipeline/closed_form.h"
 #include "scheduler-service/pipeline/exact_pipeline.h"
+#include "scheduler-service/planning/candidate.h"
 
 namespace medley::sched {
 namespace {

@@ -8,6 +8,7 @@
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
 #include "scheduler-service/pipeline/exact_pipeline.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/overlap.h"
 #include "scheduler-service/planning/registry.h"
 

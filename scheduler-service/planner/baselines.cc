@@ -1,6 +1,7 @@
 // The baselines of HeterPS, section 6: all layers on one type, or the first layer on a CPU and the rest on a GPU
 // (AIBox, BytePS). If a class has several types, the cheapest feasible one is used.
 #include "common/base/status.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/planners.h"
 
 namespace medley::sched {

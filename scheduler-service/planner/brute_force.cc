@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "common/base/status.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/planners.h"
 
 namespace medley::sched {

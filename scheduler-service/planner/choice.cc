@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/objectives.h"
 #include "scheduler-service/planning/judge.h"

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "common/model/execution_plan.h"
+#include "common/model/planning.h"
+#include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/planners.h"
 
 namespace medley::sched {

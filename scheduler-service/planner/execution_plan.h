@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "common/model/forward.h"
-#include "scheduler-service/cost/problem.h"
+#include "scheduler-service/cost/terms.h"
 
 namespace medley::sched {
+
+class Problem;
 
 // Does not set job_uid, generation and provenance. If the plan has parameter servers, they synchronise the operations
 // that are sparse or whose profile has server_seconds > 0; so it is where rows are in trainers. Other operations with

@@ -5,6 +5,7 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
 #include "scheduler-service/planner/interval_search.h"
 #include "scheduler-service/planner/layer_bound.h"
 #include "scheduler-service/planner/refining_search.h"

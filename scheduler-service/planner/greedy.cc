@@ -3,6 +3,7 @@
 // nothing and may end in a local optimum.
 #include <limits>
 
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/planners.h"
 
 namespace medley::sched {

@@ -1,4 +1,5 @@
 #include "scheduler-service/planner/interval_search.h"
+#include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/layer_bound.h"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/feasibility.h"
 #include "scheduler-service/planner/interval_search.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/interval_search.h"
 #include "scheduler-service/planner/plan.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/options/check_options.h"
 #include "scheduler-service/planner/choice.h"
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/feasibility.h"
@@ -15,6 +17,7 @@
 #include "scheduler-service/planner/schedule_names.h"
 #include "scheduler-service/planner/stage_graph.h"
 #include "scheduler-service/planning/answer_on_devices.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/judge.h"
 #include "scheduler-service/planning/stages.h"
 #include "scheduler-service/provision/exact.h"

@@ -9,7 +9,6 @@
 
 #include "common/base/clock.h"
 #include "common/model/forward.h"
-#include "common/model/plan_result.h"
 #include "common/model/provisioned_plan.h"
 #include "common/model/reason.h"
 #include "scheduler-service/planning/registry.h"

@@ -5,6 +5,8 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
+#include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/planner/conflict.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/provision/exact.h"

@@ -3,7 +3,10 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/execution_plan.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/stages.h"
 
 namespace medley::sched {

@@ -9,6 +9,8 @@
 #include "scheduler-service/devices/figures.h"
 #include "scheduler-service/devices/plans.h"
 #include "scheduler-service/devices/why_none.h"
+#include "scheduler-service/options/check_options.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/choose_devices.h"
 #include "scheduler-service/planning/judge.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "common/base/clock.h"
-#include "common/model/execution_plan.h"
+#include "common/model/forward.h"
 #include "scheduler-service/devices/figures.h"
 
 namespace medley::sched {

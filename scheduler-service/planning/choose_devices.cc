@@ -9,8 +9,10 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "common/model/execution_plan.h"
 #include "scheduler-service/devices/device_choices.h"
 #include "scheduler-service/devices/why_none.h"
+#include "scheduler-service/planning/candidate.h"
 
 namespace medley::sched {
 namespace {

@@ -14,6 +14,7 @@
 #include "common/model/reason.h"
 #include "scheduler-service/devices/figures.h"
 #include "scheduler-service/devices/problem.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/planner.h"
 
 namespace medley::sched {

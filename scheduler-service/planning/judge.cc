@@ -5,6 +5,8 @@
 #include "common/base/status.h"
 #include "common/model/execution_plan.h"
 #include "common/model/planning.h"
+#include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/devices/device_simulator.h"
 #include "scheduler-service/planning/stages.h"
 #include "scheduler-service/simulate/plan_simulation.h"

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "common/base/status.h"
+#include "scheduler-service/planning/candidate.h"
 
 namespace medley::sched {
 

@@ -12,11 +12,12 @@
 #include "scheduler-service/options/option.h"
 #include "scheduler-service/options/takes.h"
 #include "scheduler-service/planning/budget.h"
-#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/judge.h"
 #include "scheduler-service/planning/question.h"
 
 namespace medley::sched {
+
+struct Candidate;
 
 class Planner {
  public:

@@ -5,6 +5,8 @@
 #include "common/base/status.h"
 #include "common/model/execution_plan.h"
 #include "common/model/planning.h"
+#include "scheduler-service/cost/problem.h"
+#include "scheduler-service/devices/problem.h"
 #include "scheduler-service/planning/stages.h"
 #include "scheduler-service/provision/provisioned.h"
 

@@ -11,12 +11,13 @@
 #include <optional>
 
 #include "common/model/forward.h"
-#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/devices/figures.h"
-#include "scheduler-service/devices/problem.h"
 #include "scheduler-service/options/takes.h"
 
 namespace medley::sched {
+
+class DeviceProblem;
+class Problem;
 
 class Question {
  public:

@@ -4,6 +4,8 @@
 
 #include "common/base/status.h"
 #include "common/model/execution_plan.h"
+#include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/cost/problem.h"
 
 namespace medley::sched {
 namespace {

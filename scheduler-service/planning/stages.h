@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "common/model/forward.h"
-#include "scheduler-service/cost/evaluate.h"
-#include "scheduler-service/cost/problem.h"
+#include "scheduler-service/cost/score.h"
+#include "scheduler-service/cost/terms.h"
 #include "scheduler-service/devices/figures.h"
 
 namespace medley::sched {
+
+class Problem;
 
 // The stages of a plan that has each of them in one pool, whose name is a type of the problem. Errors: InvalidArgument
 // naming the stage for another plan.

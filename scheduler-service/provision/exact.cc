@@ -7,6 +7,9 @@
 
 #include "common/base/quantity.h"
 #include "common/base/status.h"
+#include "common/model/planning.h"
+#include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/cost/problem.h"
 
 namespace medley::sched {
 namespace {

@@ -1,5 +1,9 @@
 #include "scheduler-service/provision/provisioned.h"
 
+#include "common/model/planning.h"
+#include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/cost/problem.h"
+
 namespace medley::sched {
 
 bool KeepsConstraints(const Problem& problem, const std::vector<StageChoice>& stages, const Score& score) {

@@ -3,10 +3,12 @@
 
 #include <vector>
 
-#include "scheduler-service/cost/evaluate.h"
-#include "scheduler-service/cost/problem.h"
+#include "scheduler-service/cost/score.h"
+#include "scheduler-service/cost/terms.h"
 
 namespace medley::sched {
+
+class Problem;
 
 struct Provisioned {
   std::vector<StageChoice> stages;  // with units

@@ -9,6 +9,7 @@
 #include "common/model/executable.h"
 #include "common/rpc/decode.h"
 #include "medley/planner/v1/planner.pb.h"
+#include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/program_fit.h"
 #include "scheduler-service/planner/schedule_names.h"

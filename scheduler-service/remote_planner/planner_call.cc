@@ -14,6 +14,7 @@
 #include "common/rpc/context.h"
 #include "common/rpc/status.h"
 #include "medley/planner/v1/planner.pb.h"
+#include "scheduler-service/remote_planner/candidates.h"
 
 namespace medley::sched {
 namespace {

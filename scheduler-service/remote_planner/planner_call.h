@@ -15,6 +15,8 @@
 
 namespace medley::sched {
 
+class CandidateReader;
+
 // Calls of one planner at the same time; further requests get the own plan.
 inline constexpr int kMaxCallsOfRemotePlanner = 8;
 

@@ -4,7 +4,9 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/execution_plan.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/remote_planner/candidates.h"
 #include "scheduler-service/remote_planner/planner_call.h"
 

@@ -15,7 +15,6 @@
 
 #include "scheduler-service/planning/registry.h"
 #include "scheduler-service/remote_planner/config.h"
-#include "scheduler-service/remote_planner/planner_call.h"
 
 namespace medley::sched {
 

@@ -9,9 +9,13 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/planning.h"
 #include "common/rpc/decode.h"
 #include "common/rpc/status.h"
 #include "medley/planner/v1/planner.grpc.pb.h"
+#include "scheduler-service/cost/problem.h"
+#include "scheduler-service/options/check_options.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/stages.h"
 #include "scheduler-service/serve_grpc/cancel_watcher.h"
 

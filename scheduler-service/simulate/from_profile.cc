@@ -10,6 +10,7 @@
 
 #include "common/base/status.h"
 #include "common/model/allreduce.h"
+#include "common/model/cluster.h"
 #include "common/model/model.h"
 #include "common/model/profile.h"
 #include "scheduler-service/simulate/profile_links.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "common/model/cluster.h"
 #include "common/model/forward.h"
+#include "common/model/link_table.h"
 #include "common/program/program.h"
 #include "scheduler-service/simulate/durations.h"
 

@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "common/base/clock.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/planner/planners.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"

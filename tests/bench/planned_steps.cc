@@ -12,6 +12,8 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/plan_result.h"
+#include "common/model/planning.h"
+#include "common/model/profile.h"
 #include "operator/records/plan_request.h"
 #include "operator/records/profile_store.h"
 #include "scheduler-service/planner/builtin.h"

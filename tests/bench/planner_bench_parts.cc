@@ -6,11 +6,14 @@
 #include <ctime>
 #include <limits>
 
-#include "common/model/convert.h"
+#include "common/base/file.h"
+#include "common/base/status.h"
 #include "common/model/plan_result.h"
-#include "medley/scheduler/v1/scheduler.pb.h"
+#include "common/model/value_text.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/pareto.h"
 #include "scheduler-service/planner/plan.h"
+#include "scheduler-service/planning/candidate.h"
 #include "tests/bench/many_types.h"
 #include "tests/unit/scheduler-service/planner/scale_request.h"
 
@@ -50,8 +53,8 @@ absl::StatusOr<PlannerBench::Timed> PlannerBench::Time(std::string_view planner,
 }
 
 absl::StatusOr<model::PlanRequest> PlannerBench::Request(const std::string& name) const {
-  MEDLEY_ASSIGN_OR_RETURN(const auto message, Read<scheduler::v1::PlanRequest>("examples/plan/" + name + ".yaml"));
-  return model::FromProto(message);
+  MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(options_.root + "/examples/plan/" + name + ".yaml"));
+  return model::ParsePlanRequest(text);
 }
 
 // Plans distinct requests, each `times` times.

@@ -9,11 +9,8 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/base/file.h"
-#include "common/base/status.h"
-#include "common/model/convert.h"
 #include "common/model/forward.h"
-#include "common/model/text.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/registry.h"
 
 namespace medley::bench {
@@ -44,13 +41,6 @@ class PlannerBench {
   absl::StatusOr<Timed> Time(std::string_view planner, const sched::Problem& problem, uint64_t seed,
                              double limit) const;
 
-  template <typename Message>
-  absl::StatusOr<Message> Read(const std::string& path) const {
-    MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(options_.root + "/" + path));
-    Message message;
-    MEDLEY_RETURN_IF_ERROR(model::ParseText(text, message));
-    return message;
-  }
   // For examples/plan.
   absl::StatusOr<model::PlanRequest> Request(const std::string& name) const;
 

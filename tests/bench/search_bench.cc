@@ -11,10 +11,11 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/status.h"
-#include "common/model/convert.h"
-#include "common/model/text.h"
-#include "medley/scheduler/v1/scheduler.pb.h"
+#include "common/model/execution_plan.h"
+#include "common/model/value_text.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/builtin.h"
+#include "scheduler-service/planning/candidate.h"
 #include "tests/bench/many_types.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
 
@@ -23,9 +24,7 @@ namespace {
 
 absl::StatusOr<model::PlanRequest> Read(const std::string& path) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path));
-  scheduler::v1::PlanRequest message;
-  MEDLEY_RETURN_IF_ERROR(model::ParseText(text, message));
-  return model::FromProto(message);
+  return model::ParsePlanRequest(text);
 }
 
 double Median(std::vector<double> values) {

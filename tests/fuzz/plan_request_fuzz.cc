@@ -11,10 +11,14 @@
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
+#include "common/model/cluster.h"
 #include "common/model/convert.h"
+#include "common/model/plan_result.h"
+#include "common/model/planning.h"
 #include "common/model/text.h"
 #include "common/rpc/decode.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/plan.h"
 

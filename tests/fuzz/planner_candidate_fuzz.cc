@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/base/status.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/remote_planner/candidates.h"
 
 namespace medley::sched {

@@ -3,7 +3,7 @@
 
 #include "medley/job/v1/coordinator.pb.h"
 #include "worker/ps/client.h"
-#include "worker/trainer/generation_runtime.h"
+#include "worker/trainer/trainer_context.h"
 
 namespace medley::worker {
 

@@ -13,6 +13,7 @@
 #include "common/base/status.h"
 #include "worker/trainer/background_writer.h"
 #include "worker/trainer/evaluation_report.h"
+#include "worker/trainer/generation_runtime.h"
 #include "worker/trainer/rebuild.h"
 #include "worker/trainer/trainer_data.h"
 

@@ -7,8 +7,9 @@
 
 #include <memory>
 
-#include "worker/trainer/generation_runtime.h"
+#include "worker/data/load_options.h"
 #include "worker/trainer/role.h"
+#include "worker/trainer/trainer_context.h"
 
 namespace medley::worker {
 

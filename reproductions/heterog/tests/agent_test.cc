@@ -1,5 +1,6 @@
 #include "reproductions/heterog/agent.h"
 
+#include "scheduler-service/planning/candidate.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 #include "tests/unit/scheduler-service/planning/judge_of.h"
 

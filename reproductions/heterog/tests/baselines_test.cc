@@ -4,6 +4,7 @@
 
 #include "common/base/testing/status_matchers.h"
 #include "reproductions/heterog/hetpipe.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/registry.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 #include "tests/unit/scheduler-service/pipeline/pipelines.h"

@@ -9,11 +9,15 @@
 #include <cmath>
 #include <cstdio>
 
+#include "common/base/file.h"
+#include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/text.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "reproductions/heterps/bench/figure11.h"
 #include "reproductions/heterps/heterps_planners.h"
 #include "reproductions/heterps/provision_methods.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planning/stages.h"
 #include "scheduler-service/profile/analytic.h"
@@ -56,8 +60,10 @@ absl::Status Table2(const PlannerBench& parts, Json& out) {
   for (const int types : {2, 4}) {
     for (const int layers : {8, 12, 16, 20}) {
       MEDLEY_ASSIGN_OR_RETURN(model::PlanRequest request, parts.Request("ctrdnn-16"));
-      MEDLEY_ASSIGN_OR_RETURN(const auto table, parts.Read<profile::v1::Model>("examples/models/ctrdnn-" +
-                                                                               std::to_string(layers) + ".yaml"));
+      MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(parts.options().root + "/examples/models/ctrdnn-" +
+                                                                     std::to_string(layers) + ".yaml"));
+      profile::v1::Model table;
+      MEDLEY_RETURN_IF_ERROR(model::ParseText(text, table));
       MEDLEY_ASSIGN_OR_RETURN(request.model, model::FromProto(table));
       for (model::Resource& r : request.resources) r.hardware = r.name;
       MEDLEY_RETURN_IF_ERROR(sched::AddAnalyticProfiles(request, *hardware));

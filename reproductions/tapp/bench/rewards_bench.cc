@@ -18,6 +18,7 @@
 #include "common/base/status.h"
 #include "reproductions/tapp/tapp_planner.h"
 #include "scheduler-service/devices/device_simulator.h"
+#include "scheduler-service/planning/candidate.h"
 #include "tests/bench/planned_steps.h"
 #include "tests/bench/step_times.h"
 

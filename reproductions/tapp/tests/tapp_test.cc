@@ -5,10 +5,12 @@
 #include <string>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
 #include "reproductions/tapp/baselines.h"
 #include "reproductions/tapp/tapp_planner.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
 #include "scheduler-service/pipeline/repair.h"
+#include "scheduler-service/planning/candidate.h"
 #include "tests/unit/scheduler-service/pipeline/pipelines.h"
 
 namespace medley::reproductions::tapp {

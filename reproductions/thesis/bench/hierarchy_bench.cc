@@ -16,6 +16,7 @@
 #include "common/base/rng.h"
 #include "scheduler-service/devices/device_simulator.h"
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
+#include "scheduler-service/planning/candidate.h"
 #include "tests/unit/scheduler-service/devices/random_cluster.h"
 
 namespace medley::reproductions::thesis {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
+#include "scheduler-service/planning/candidate.h"
 #include "tests/unit/scheduler-service/devices/random_cluster.h"
 
 namespace medley::reproductions::thesis {

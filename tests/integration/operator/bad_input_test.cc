@@ -3,6 +3,8 @@
 
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/model/plan_result.h"
+#include "common/model/planning.h"
 #include "operator/api/pool_status.h"
 #include "operator/api/resources.h"
 #include "tests/integration/operator/harness.h"

@@ -8,6 +8,9 @@
 
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
+#include "common/model/plan_result.h"
+#include "common/model/planning.h"
 #include "kube/errors.h"
 #include "operator/api/resources.h"
 #include "operator/planning/scheduler_client.h"

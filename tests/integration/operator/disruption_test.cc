@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/plan_result.h"
 #include "operator/api/pool_status.h"
 #include "operator/api/resources.h"
 #include "tests/integration/operator/harness.h"

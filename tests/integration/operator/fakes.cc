@@ -3,7 +3,10 @@
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
+#include "common/model/execution_plan.h"
 #include "common/model/leader_term.h"
+#include "common/model/plan_result.h"
+#include "common/model/planning.h"
 #include "common/rpc/status.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"

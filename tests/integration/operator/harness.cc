@@ -8,10 +8,12 @@
 #include "common/base/testing/patience.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/model/convert.h"
+#include "common/model/profile.h"
 #include "common/model/text.h"
 #include "kube/errors.h"
 #include "medley/profile/v1/profile.pb.h"
 #include "operator/api/resources.h"
+#include "operator/lifecycle/actions.h"
 
 namespace medley::ops {
 namespace {

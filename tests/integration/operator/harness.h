@@ -21,6 +21,7 @@
 #include "localcluster/log_reader.h"
 #include "operator/api/job_status.h"
 #include "operator/app/operator_app.h"
+#include "operator/lifecycle/actions.h"
 #include "tests/integration/kube/test_server.h"
 
 namespace medley::ops {

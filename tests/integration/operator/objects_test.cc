@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
 #include "kube/errors.h"
 #include "operator/api/resources.h"
 #include "operator/builders/pod_group.h"

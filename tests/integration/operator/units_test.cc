@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
+#include "common/model/plan_result.h"
+#include "common/model/planning.h"
 #include "operator/api/resources.h"
 #include "operator/capacity/capacity_watch.h"
 #include "tests/integration/operator/harness.h"

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
 #include "operator/api/pool_status.h"
 #include "operator/api/pool_zones.h"
 #include "operator/api/resources.h"

@@ -9,9 +9,9 @@
 #include "common/base/file.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/document/parse.h"
-#include "common/model/convert.h"
-#include "common/model/text.h"
-#include "medley/scheduler/v1/scheduler.pb.h"
+#include "common/model/plan_result.h"
+#include "common/model/planning.h"
+#include "common/model/value_text.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/plan.h"
 
@@ -46,16 +46,12 @@ void CheckGolden(const std::filesystem::path& path) {
   const auto tree = document::Parse(*text);
   ASSERT_THAT(tree, base::IsOk());
   const json& golden = *tree;
-  scheduler::v1::PlanRequest message;
-  ASSERT_THAT(model::ParseText(golden["request"].dump(), message), base::IsOk());
-  const auto request = model::FromProto(message);
+  const auto request = model::ParsePlanRequest(golden["request"].dump());
   ASSERT_THAT(request, base::IsOk());
   base::SystemClock clock;
   const auto result = MakePlan(*request, {}, BuiltinPlanners(), clock, {});
   ASSERT_THAT(result, base::IsOk());
-  scheduler::v1::PlanResponse response;
-  model::ToProto(*result, response);
-  ExpectSubset(golden["expect"], json::parse(model::ToJson(response)), "response");
+  ExpectSubset(golden["expect"], json::parse(model::PlanResultJson(*result)), "response");
 }
 
 TEST(GoldenTest, PlansAreAsRecorded) {

@@ -16,6 +16,7 @@
 #include "common/rpc/context.h"
 #include "common/rpc/server.h"
 #include "medley/scheduler/v1/scheduler.grpc.pb.h"
+#include "scheduler-service/handlers/learned_state_store.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/stage_planner.h"
 #include "scheduler-service/serve_grpc/service.h"

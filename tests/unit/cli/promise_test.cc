@@ -8,12 +8,11 @@
 #include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
-#include "common/model/convert.h"
 #include "common/model/execution_plan.h"
 #include "common/model/plan_result.h"
 #include "common/model/planning.h"
 #include "common/model/profile.h"
-#include "medley/scheduler/v1/scheduler.pb.h"
+#include "common/model/value_text.h"
 #include "operator/api/training_job.h"
 #include "operator/records/plan_request.h"
 #include "scheduler-service/planner/builtin.h"
@@ -87,9 +86,7 @@ TEST(PromiseTest, IsWhatMedleySimulateSays) {
     new_pool.usd_per_unit_hour = 0.3;
     const model::PlanRequest asked = ops::BuildPlanRequest(*job, profile, {{&old_pool, 3}, {&new_pool, 2}}, {});
     // As it reaches the service.
-    scheduler::v1::PlanRequest message;
-    model::ToProto(asked, message);
-    auto request = model::FromProto(message);
+    const auto request = model::ParsePlanRequest(model::PlanRequestJson(asked));
     ASSERT_THAT(request, IsOk());
     const auto result = sched::MakePlan(*request, {}, sched::BuiltinPlanners(), clock, {});
     ASSERT_THAT(result, IsOk());

@@ -40,6 +40,7 @@
 #include "scheduler-service/graph/bound.h"
 #include "scheduler-service/graph/graph_planners.h"
 #include "scheduler-service/graph/search.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/registry.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "scheduler-service/devices/problem.h"
 #include "scheduler-service/planning/planner.h"
 
 namespace medley::reproductions::heterog {

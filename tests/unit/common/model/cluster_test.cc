@@ -4,6 +4,7 @@
 
 #include "common/base/testing/status_matchers.h"
 #include "common/model/execution_plan.h"
+#include "common/model/link_table.h"
 #include "common/model/synchronisation.h"
 
 namespace medley::model {

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "common/base/clock.h"
+#include "operator/lifecycle/actions.h"
 
 namespace medley::ops {
 namespace {

@@ -9,6 +9,7 @@
 #include "common/model/observation.h"
 #include "common/model/plan_result.h"
 #include "scheduler-service/handlers/handlers.h"
+#include "scheduler-service/handlers/learned_state_store.h"
 #include "scheduler-service/planner/builtin.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/observation.h"
 
 namespace medley::ops {
 namespace {
@@ -70,12 +71,13 @@ TEST(ObservationSenderTest, KeepsTheNewestOfEachJobAndDropsTheRest) {
   Service service;
   ObservationSender sender({.capacity = 2}, service.Sending(), service.Answers());
   sender.Start();
-  sender.Offer(Of("a", 1), "namespace of a");
+  sender.Offer(std::make_shared<model::JobObservation>(Of("a", 1)), "namespace of a");
   service.Heard(1);  // being sent; Offer did not wait for it
-  sender.Offer(Of("b", 1), "namespace of b");
-  sender.Offer(Of("b", 2), "namespace of b");
-  sender.Offer(Of("c", 1), "namespace of c");
-  sender.Offer(Of("d", 1), "namespace of d");  // dropped: two jobs are waiting already
+  sender.Offer(std::make_shared<model::JobObservation>(Of("b", 1)), "namespace of b");
+  sender.Offer(std::make_shared<model::JobObservation>(Of("b", 2)), "namespace of b");
+  sender.Offer(std::make_shared<model::JobObservation>(Of("c", 1)), "namespace of c");
+  sender.Offer(std::make_shared<model::JobObservation>(Of("d", 1)),
+               "namespace of d");  // dropped: two jobs are waiting already
   service.Open();
   EXPECT_EQ(service.Heard(3), (std::vector<std::pair<std::string, int64_t>>{{"a", 1}, {"b", 2}, {"c", 1}}));
   const std::vector<absl::Status> answers = service.AnswersHeard(4);
@@ -89,9 +91,9 @@ TEST(ObservationSenderTest, StopDoesNotWaitForTheService) {
   Service service;
   ObservationSender sender({}, service.Sending(), service.Answers());
   sender.Start();
-  sender.Offer(Of("a", 1), "namespace of a");
+  sender.Offer(std::make_shared<model::JobObservation>(Of("a", 1)), "namespace of a");
   service.Heard(1);
-  sender.Offer(Of("b", 1), "namespace of b");
+  sender.Offer(std::make_shared<model::JobObservation>(Of("b", 1)), "namespace of b");
   sender.Stop();
   sender.Stop();
   EXPECT_EQ(service.Heard(1).size(), 1u);

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/link_table.h"
 
 namespace medley::ops {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "scheduler-service/graph/balance.h"
+#include "scheduler-service/planning/candidate.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 #include "tests/unit/scheduler-service/planning/judge_of.h"
 

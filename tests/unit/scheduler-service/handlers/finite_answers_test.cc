@@ -12,6 +12,7 @@
 #include "common/model/text.h"
 #include "scheduler-service/handlers/finite.h"
 #include "scheduler-service/handlers/handlers.h"
+#include "scheduler-service/handlers/learned_state_store.h"
 #include "scheduler-service/planner/builtin.h"
 
 namespace medley::sched {

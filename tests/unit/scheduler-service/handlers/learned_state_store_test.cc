@@ -12,6 +12,8 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/model/observation.h"
+#include "common/model/planning.h"
 
 namespace medley::sched {
 namespace {

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
 #include "scheduler-service/devices/device_simulator.h"
+#include "scheduler-service/planning/candidate.h"
 #include "tests/unit/scheduler-service/devices/random_cluster.h"
 
 namespace medley::sched {

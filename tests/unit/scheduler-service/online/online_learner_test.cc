@@ -10,6 +10,9 @@
 #include "common/base/hash.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
+#include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/policy_net/byte_stream.h"
 

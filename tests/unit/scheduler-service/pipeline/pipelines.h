@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
 #include "scheduler-service/devices/device_simulator.h"
 #include "scheduler-service/planning/planner.h"
 #include "tests/unit/scheduler-service/devices/random_cluster.h"

@@ -1,8 +1,10 @@
 // The planners of pipelines.
 #include "scheduler-service/pipeline/pipeline_planners.h"
 
+#include "common/model/execution_plan.h"
 #include "scheduler-service/pipeline/baselines.h"
 #include "scheduler-service/pipeline/closed_form.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/registry.h"
 #include "tests/unit/scheduler-service/pipeline/pipelines.h"
 

@@ -10,6 +10,7 @@
 
 #include "common/base/testing/status_matchers.h"
 #include "scheduler-service/planner/builtin.h"
+#include "scheduler-service/planning/candidate.h"
 #include "tests/unit/scheduler-service/graph/graphs.h"
 
 namespace medley::sched {

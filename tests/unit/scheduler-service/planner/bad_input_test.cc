@@ -9,6 +9,8 @@
 #include "common/base/testing/status_matchers.h"
 #include "common/model/executable.h"
 #include "common/model/plan_result.h"
+#include "common/model/planning.h"
+#include "common/model/profile.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/pareto.h"
 #include "scheduler-service/planner/plan.h"

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
 #include "scheduler-service/planner/rest_of_paths.h"
 #include "tests/unit/scheduler-service/planner/adversarial_request.h"
 

@@ -6,9 +6,11 @@
 #include "common/base/rng.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/model/plan_result.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/stages.h"
 #include "tests/unit/scheduler-service/planner/adversarial_request.h"
 

@@ -10,6 +10,7 @@
 #include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/stages.h"
 #include "tests/unit/scheduler-service/planner/adversarial_request.h"
 #include "tests/unit/scheduler-service/planner/scale_request.h"

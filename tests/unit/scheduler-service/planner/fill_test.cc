@@ -3,6 +3,7 @@
 
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/model/execution_plan.h"
 #include "scheduler-service/cost/evaluate.h"
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/planners.h"

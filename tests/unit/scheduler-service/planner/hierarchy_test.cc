@@ -8,6 +8,8 @@
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/model/executable.h"
+#include "common/model/plan_result.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/planner/planners.h"

@@ -10,6 +10,8 @@
 
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
+#include "scheduler-service/cost/evaluate.h"
+#include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/execution_plan.h"
 #include "scheduler-service/planner/plan.h"

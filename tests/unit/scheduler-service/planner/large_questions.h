@@ -24,6 +24,7 @@
 #include "scheduler-service/planner/feasibility.h"
 #include "scheduler-service/planner/interval_search.h"
 #include "scheduler-service/planner/stage_planner.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/registry.h"
 
 namespace medley::sched {

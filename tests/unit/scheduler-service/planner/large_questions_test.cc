@@ -9,6 +9,7 @@
 
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/model/plan_result.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/layer_bound.h"
 #include "scheduler-service/planner/plan.h"

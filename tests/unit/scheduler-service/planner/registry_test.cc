@@ -5,10 +5,12 @@
 
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
+#include "common/model/plan_result.h"
 #include "medley/scheduler/v1/scheduler.pb.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/list_proto.h"
 #include "scheduler-service/planner/plan.h"
+#include "scheduler-service/planning/candidate.h"
 #include "tests/unit/scheduler-service/devices/random_cluster.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
 

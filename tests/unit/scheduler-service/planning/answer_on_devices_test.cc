@@ -4,9 +4,10 @@
 
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
 #include "common/base/testing/status_matchers.h"
-#include "common/model/convert.h"
-#include "medley/scheduler/v1/scheduler.pb.h"
+#include "common/model/value_text.h"
 #include "scheduler-service/devices/device_simulator.h"
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
 #include "tests/unit/scheduler-service/devices/random_cluster.h"
@@ -40,9 +41,7 @@ TEST(AnswerOnDevicesTest, AnswersWithThePlanAndWhatItIsComparedWith) {
   EXPECT_GT(plan.alternatives.back().seconds, 4.0 / 3);                           // equal shares wait for the slow one
   EXPECT_THAT(model::Validate(*result->execution_plan, 4), IsOk());
   // The answer survives the wire.
-  scheduler::v1::PlanResponse message;
-  model::ToProto(*result, message);
-  const auto back = model::FromProto(message);
+  const auto back = model::ParsePlanResult(model::PlanResultJson(*result));
   ASSERT_THAT(back, IsOk());
   EXPECT_EQ(back->step_time, result->step_time);
   EXPECT_EQ(back->execution_plan, result->execution_plan);
@@ -53,16 +52,15 @@ TEST(AnswerOnDevicesTest, TheRequestSurvivesTheWire) {
   request.planner.sync.hierarchy = model::Grouping::kLinks;
   request.resources[0].processor_seconds_per_message = 2e-5;
   request.resources[1].processor_seconds_per_byte = 1e-9;
-  scheduler::v1::PlanRequest message;
-  model::ToProto(request, message);
-  const auto back = model::FromProto(message);
+  auto json = nlohmann::json::parse(model::PlanRequestJson(request));
+  const auto back = model::ParsePlanRequest(json.dump());
   ASSERT_THAT(back, IsOk());
   EXPECT_EQ(back->objective, model::Objective::kStepTime);
   EXPECT_EQ(back->cluster, request.cluster);
   EXPECT_EQ(back->resources, request.resources);
   EXPECT_EQ(back->planner.sync.hierarchy, model::Grouping::kLinks);
-  message.mutable_planner()->clear_name();
-  EXPECT_EQ(model::FromProto(message)->planner.name, "auto");
+  json["planner"].erase("name");
+  EXPECT_EQ(model::ParsePlanRequest(json.dump())->planner.name, "auto");
 }
 
 TEST(AnswerOnDevicesTest, DevicesWithoutMemoryAreAReason) {

@@ -13,6 +13,7 @@
 #include "scheduler-service/hierarchy/hierarchy_planner.h"
 #include "scheduler-service/pipeline/pipeline_planners.h"
 #include "scheduler-service/planning/answer_on_devices.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/registry.h"
 #include "tests/unit/scheduler-service/devices/random_cluster.h"
 

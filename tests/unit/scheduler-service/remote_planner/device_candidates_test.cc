@@ -6,6 +6,7 @@
 #include "medley/planner/v1/planner.pb.h"
 #include "scheduler-service/devices/plans.h"
 #include "scheduler-service/planner/builtin.h"
+#include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/remote_planner/candidates.h"
 #include "scheduler-service/remote_planner/remote_planner.h"
 #include "tests/unit/scheduler-service/devices/random_cluster.h"

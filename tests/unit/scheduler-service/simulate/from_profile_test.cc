@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/base/testing/status_matchers.h"
+#include "common/model/cluster.h"
 #include "common/program/compile.h"
 #include "scheduler-service/simulate/plan_simulation.h"
 #include "scheduler-service/simulate/profile_quotas.h"
