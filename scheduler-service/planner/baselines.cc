@@ -1,14 +1,21 @@
 // The baselines of HeterPS, section 6: all layers on one type, or the first layer on a CPU and the rest on a GPU
-// (AIBox, BytePS). If a class has several types, the cheapest feasible one is used.
+// (AIBox, BytePS). If a class has several types, the cheapest feasible one is used. Neighbouring stages may share a
+// type, as in the plans of every planner.
 #include "common/base/status.h"
 #include "scheduler-service/cost/problem.h"
 #include "scheduler-service/planner/planners.h"
+#include "scheduler-service/planner/stage_graph.h"
 
 namespace medley::sched {
 namespace {
 
 void Keep(std::optional<Provisioned> plan, Solution& solution) {
   if (plan && (!solution.best || plan->score.cost < solution.best->score.cost)) solution.best = std::move(plan);
+}
+
+bool HasTooManyCuts(const Problem& problem) {
+  const int64_t layers = problem.layers();
+  return layers * (layers + 1) / 2 > kMostPossibleStages;
 }
 
 bool HasClass(const Problem& problem, model::ResourceClass cls) {
@@ -24,12 +31,12 @@ class OneClass final : public StagePlanner {
       : name_(name), description_(description), cls_(cls) {}
   std::string_view name() const override { return name_; }
   std::string_view description() const override { return description_; }
-  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t, const Budget&) const override {
+  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t, const Budget& budget) const override {
     if (!HasClass(problem, cls_))
       return base::InvalidArgument("planner.name: planner {} needs at least one resource of its class", name_);
     Solution solution;
     for (int t = 0; t < problem.types(); ++t) {
-      if (problem.type(t).cls == cls_) Keep(SingleType(problem, t), solution);
+      if (problem.type(t).cls == cls_) Keep(CheapestOnType(problem, t, budget), solution);
     }
     return solution;
   }
@@ -43,7 +50,7 @@ class Heuristic final : public StagePlanner {
  public:
   std::string_view name() const override { return "heuristic"; }
   std::string_view description() const override { return "first layer on CPU, the rest on the cheapest feasible GPU"; }
-  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t, const Budget&) const override {
+  absl::StatusOr<Solution> SolveStages(const Problem& problem, uint64_t, const Budget& budget) const override {
     if (!HasClass(problem, model::ResourceClass::kCpu) || !HasClass(problem, model::ResourceClass::kGpu)) {
       return base::InvalidArgument("planner.name: planner heuristic needs a CPU and a GPU resource");
     }
@@ -54,7 +61,9 @@ class Heuristic final : public StagePlanner {
         if (problem.type(rest).cls != model::ResourceClass::kGpu) continue;
         std::vector<int> schedule(static_cast<size_t>(problem.layers()), rest);
         schedule[0] = first;
-        Keep(ProvisionExact(problem, StagesOf(schedule)), solution);
+        Keep(HasTooManyCuts(problem) ? ProvisionExact(problem, StagesOf(schedule))
+                                     : CheapestCuts(problem, schedule, budget),
+             solution);
       }
     }
     return solution;
@@ -67,6 +76,14 @@ std::vector<StageChoice> WholeModelOn(const Problem& problem, int t) { return {{
 
 std::optional<Provisioned> SingleType(const Problem& problem, int t) {
   return ProvisionExact(problem, WholeModelOn(problem, t));
+}
+
+std::optional<Provisioned> CheapestOnType(const Problem& problem, int t, const Budget& budget) {
+  if (HasTooManyCuts(problem)) return SingleType(problem, t);
+  for (int layer = 0; layer < problem.layers(); ++layer) {
+    if (!problem.Profiled(layer, t)) return std::nullopt;
+  }
+  return CheapestCuts(problem, std::vector<int>(static_cast<size_t>(problem.layers()), t), budget);
 }
 
 std::unique_ptr<StagePlanner> MakeCpuOnly() {

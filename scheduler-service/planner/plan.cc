@@ -53,9 +53,7 @@ Solution OneStage(const Problem& problem, model::PlanResult& result) {
 std::optional<Provisioned> BestOnType(const Problem& problem, int t, bool one_stage, const Budget& budget) {
   const model::Objective objective = problem.request().objective;
   if (objective != model::Objective::kCost) return SingleTypeFor(problem, t, objective);
-  const auto layers = static_cast<size_t>(problem.layers());
-  if (one_stage || layers * (layers + 1) / 2 > static_cast<size_t>(kMostPossibleStages)) return SingleType(problem, t);
-  return CheapestCuts(problem, std::vector<int>(layers, t), budget);
+  return one_stage ? SingleType(problem, t) : CheapestOnType(problem, t, budget);
 }
 
 // `none`: it is proven that no plan exists, so none on a single type does.

@@ -18,6 +18,9 @@ std::unique_ptr<StagePlanner> MakeRlLstm();
 
 // The cheapest plan of one stage, on type `t`.
 std::optional<Provisioned> SingleType(const Problem& problem, int t);
+// The cheapest plan found in the budget whose stages, one or several, are all on type `t`. For models with more than
+// kMostPossibleStages possible stages: the cheapest of one stage.
+std::optional<Provisioned> CheapestOnType(const Problem& problem, int t, const Budget& budget);
 // The cheapest plan found in the budget that has each layer on the type that `schedule` says. A run of layers of one
 // type may be several stages. nullopt: there is none, or none was found in time.
 std::optional<Provisioned> CheapestCuts(const Problem& problem, const std::vector<int>& schedule, const Budget& budget);

@@ -2,16 +2,24 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <limits>
 
+#include "common/base/file.h"
 #include "common/base/rng.h"
 #include "common/base/testing/fake_clock.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/model/plan_result.h"
+#include "common/model/planning.h"
+#include "common/model/resource.h"
+#include "common/model/value_text.h"
 #include "scheduler-service/planner/builtin.h"
 #include "scheduler-service/planner/plan.h"
 #include "scheduler-service/planner/planners.h"
 #include "scheduler-service/planning/candidate.h"
 #include "scheduler-service/planning/stages.h"
+#include "scheduler-service/provision/exact.h"
 #include "tests/unit/scheduler-service/planner/adversarial_request.h"
 
 namespace medley::sched {
@@ -105,6 +113,127 @@ TEST_F(CutsTest, PlannersThatEvaluateSchedulesFindThem) {
     }
     EXPECT_GE(cut, 4);
   }
+}
+
+// The baselines fix the type of each layer; inside its runs they cut as all planners do.
+TEST_F(CutsTest, BaselinesFindTheCheapest) {
+  const Registry planners = BuiltinPlanners();
+  for (const std::string_view name : {"heuristic", "cpu-only", "gpu-only"}) {
+    SCOPED_TRACE(name);
+    int feasible = 0, cut = 0;
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+      SCOPED_TRACE(seed);
+      const Problem problem = Problem::Compile(RandomRequest(seed, {.most_layers = 6})).value();
+      std::optional<Provisioned> truth;
+      bool cpu = false, gpu = false;
+      const auto offer = [&](const std::vector<int>& schedule) {
+        for (size_t i = 0; i < schedule.size(); ++i) {
+          if (!problem.Profiled(static_cast<int>(i), schedule[i])) return;
+        }
+        auto plan = BestOfAllCuts(problem, schedule);
+        if (plan && (!truth || plan->score.cost < truth->score.cost)) truth = std::move(plan);
+      };
+      for (int t = 0; t < problem.types(); ++t) {
+        const bool is_cpu = problem.type(t).cls == model::ResourceClass::kCpu;
+        (is_cpu ? cpu : gpu) = true;
+        std::vector<int> schedule(static_cast<size_t>(problem.layers()), t);
+        if (name == (is_cpu ? "cpu-only" : "gpu-only")) offer(schedule);
+        for (int first = 0; first < problem.types() && !is_cpu && name == "heuristic"; ++first) {
+          if (problem.type(first).cls != model::ResourceClass::kCpu) continue;
+          schedule[0] = first;
+          offer(schedule);
+        }
+      }
+      const bool asks = (cpu || name == "gpu-only") && (gpu || name == "cpu-only");
+      const auto solution = planners.Find(name, Supply::kUnits)->Solve(problem, 1, unlimited_);
+      ASSERT_EQ(solution.ok(), asks);
+      if (!asks) continue;
+      ASSERT_EQ(solution->plan.has_value(), truth.has_value());
+      if (!truth) continue;
+      ++feasible;
+      EXPECT_NEAR(solution->figures.usd, truth->score.cost, 1e-9 * truth->score.cost);
+      cut += HasNeighbours(truth->stages) ? 1 : 0;
+    }
+    std::printf("%s: %d feasible, %d with cuts\n", std::string(name).c_str(), feasible, cut);
+    EXPECT_GE(feasible, 5);
+    EXPECT_GE(cut, 1);
+  }
+}
+
+model::PlanRequest Example(const std::string& name) {
+  const char* source = std::getenv("MEDLEY_SOURCE_DIR");
+  const auto text =
+      base::ReadFile((source == nullptr ? std::string(".") : source) + "/examples/plan/" + name + ".yaml");
+  EXPECT_THAT(text, base::IsOk());
+  return model::ParsePlanRequest(*text).value();
+}
+
+// The cheapest plan of at most four runs of layers, each of another type than the one before.
+double CheapestOfRuns(const model::PlanRequest& request) {
+  const Problem problem = Problem::Compile(request).value();
+  double least = std::numeric_limits<double>::infinity();
+  std::vector<int> schedule(static_cast<size_t>(problem.layers()));
+  const std::function<void(int, int, int)> from = [&](int layer, int before, int runs) {
+    for (int t = 0; t < problem.types(); ++t) {
+      if (t == before) continue;
+      for (int end = layer + 1; end <= problem.layers(); ++end) {
+        if (end < problem.layers() && runs == 1) continue;
+        for (int l = layer; l < end; ++l) schedule[static_cast<size_t>(l)] = t;
+        if (end < problem.layers()) {
+          from(end, t, runs - 1);
+        } else if (const auto plan = ProvisionExact(problem, StagesOf(schedule))) {
+          least = std::min(least, plan->score.cost);
+        }
+      }
+    }
+  };
+  from(0, -1, 4);
+  return least;
+}
+
+// The optimum of `request`, with its certificate. `stages`: its stages.
+double OptimalUsd(const model::PlanRequest& request, std::vector<StageChoice>& stages) {
+  const base::FakeClock clock;
+  const Problem problem = Problem::Compile(request).value();
+  const auto found = MakeExact()->SolveStages(problem, 0, Budget(clock, base::SteadyTime::max(), {}));
+  EXPECT_THAT(found, base::IsOk());
+  EXPECT_TRUE(found->complete);
+  if (!found->best) return 0;
+  EXPECT_EQ(*found->lower_bound, found->best->score.cost);
+  stages = found->best->stages;
+  return found->best->score.cost;
+}
+
+// The figures of docs/design/planning.md: what neighbouring stages of one type save, and what is left of it where a
+// pipeline fills and drains.
+TEST_F(CutsTest, ExamplesSaveAThird) {
+  struct Row {
+    const char* name;
+    double runs;     // USD, the cheapest plan without neighbours of one type
+    double cut;      // USD, the optimum
+    double filling;  // USD, the optimum with 16 micro-batches
+  };
+  for (const Row& row : {Row{"ctrdnn-16", 0.0505, 0.0327, 0.0359}, Row{"2emb-10", 0.0244, 0.0156, 0.0257}}) {
+    SCOPED_TRACE(row.name);
+    model::PlanRequest request = Example(row.name);
+    request.resources[0].limit = 480;
+    std::vector<StageChoice> stages;
+    const double runs = CheapestOfRuns(request), cut = OptimalUsd(request, stages);
+    EXPECT_NEAR(runs, row.runs, 5e-5);
+    EXPECT_NEAR(cut, row.cut, 5e-5);
+    EXPECT_NEAR(1 - cut / runs, 0.355, 0.01);
+    EXPECT_TRUE(HasNeighbours(stages));
+    request.training.micro_batches = 16;
+    EXPECT_NEAR(OptimalUsd(request, stages), row.filling, 5e-5);
+    EXPECT_TRUE(HasNeighbours(stages));
+  }
+}
+
+// Three stages of cores need 33 of them, with servers; the example has 28, so that it stays a mix.
+TEST_F(CutsTest, TheExampleHasTooFewCoresForThem) {
+  std::vector<StageChoice> stages;
+  EXPECT_NEAR(OptimalUsd(Example("ctrdnn-16"), stages), 0.0505, 5e-5);
+  EXPECT_FALSE(HasNeighbours(stages));
 }
 
 // The alternative of one type is the cheapest of all plans on that type.
