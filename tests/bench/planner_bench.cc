@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "common/base/status.h"
 #include "scheduler-service/planner/builtin.h"
 #include "tests/bench/planner_bench_parts.h"
 
