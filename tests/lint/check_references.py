@@ -78,8 +78,8 @@ class Tree:
             self.words.update(re.findall(r"[A-Za-z_]\w*", text))
             if os.path.basename(path) == "CMakeLists.txt":  # names that loops put together
                 self.words.update(check_status.tests_of(text))
-            self.flags.update(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
-            self.flags.update("--no-" + f[2:] for f in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
+            flags = set(re.findall(r"--(?<![\w-]--)[a-z][a-z0-9-]*", text))
+            self.flags |= flags | {"--no-" + flag[2:] for flag in flags}
         self.flags.update("--" + m for path in files if path.endswith(".py")
                           for m in re.findall(r'"--([a-z-]+)"', tree.read(path)))
 
@@ -135,7 +135,7 @@ def check_file(path, world, problems):
         for full in braces(match.group(1).rstrip(".,")):
             if not world.exists(full):
                 problems.add(path, text, match.group(1), f"{full} does not exist")
-    for match in re.finditer(r"(?<![\w/])docs/[\w./-]+\w(?![\w{-])", whole):
+    for match in re.finditer(r"docs/(?<![\w/]docs/)[\w./-]+\w(?![\w{-])", whole):
         if not world.exists(match.group()):
             problems.add(path, text, match.group(), f"{match.group()} does not exist")
     for match in FILE_NAME.finditer(read):
@@ -143,7 +143,7 @@ def check_file(path, world, problems):
         own = os.path.normpath(os.path.join(os.path.dirname(path), name))
         if name not in world.endings and own not in world.files:
             problems.add(path, text, name, f"no file of the tree is named {name}")
-    flat = joined(read)
+    flat = joined(read) if "docs/" in read else ""
     for page, section in SECTION.findall(flat):
         if page in world.files and section not in [h.strip("`") for h in headings(tree.read(page))]:
             problems.add(path, text, section, f"{page} has no section '{section}'")

@@ -11,9 +11,12 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../../cmake")]
 import check_build  # noqa: E402
+import check_format  # noqa: E402
 import check_images  # noqa: E402
 import check_namespaces  # noqa: E402
+import check_style  # noqa: E402
 import check_walls  # noqa: E402
+import check_words  # noqa: E402
 import test_targets  # noqa: E402
 import tree  # noqa: E402
 
@@ -33,6 +36,54 @@ class ImagesTest(unittest.TestCase):
             with self.subTest(text):
                 self.assertEqual(len(check_images.check({"Dockerfile": text})), problems)
         self.assertEqual(len(check_images.check({"a": f"FROM {one}", "b": f"FROM {other}"})), 1)
+
+
+class FormatTest(unittest.TestCase):
+    def test_files_that_were_read_before_are_not_read_again(self):
+        paths = ["tests/lint/tree.py", "tests/lint/check_format.py"]
+        current = check_format.digests("14", "settings", paths)
+        with tempfile.TemporaryDirectory() as folder:
+            known = os.path.join(folder, "formatted.txt")
+            self.assertEqual(check_format.unknown(current, known), paths)
+            check_format.remember(current, known)
+            self.assertEqual(check_format.unknown(current, known), [])
+            changed = {**current, paths[0]: "0" * 64}
+            self.assertEqual(check_format.unknown(changed, known), paths[:1])
+            for version, settings in (("15", "settings"), ("14", "others")):
+                self.assertEqual(check_format.unknown(check_format.digests(version, settings, paths), known), paths)
+            check_format.remember(current, os.path.join(folder, "no-build", "formatted.txt"))
+            self.assertEqual(os.listdir(folder), ["formatted.txt"])
+
+
+class StyleTest(unittest.TestCase):
+    def test_each_rule_finds_what_it_forbids(self):
+        for text in ("x = std::chrono::steady_clock::now();", "  sleep(1);", "usleep(3);", "std::random_device r;", "  srand(1);",
+                     "  x = rand();", "absl::Mutex m;", "t.detach();", "using namespace std;", "kSync1F1B", "SCHEDULE_KIND_GPIPE",
+                     "GTEST_SKIP()", "// XXX", "// TODO: later"):
+            with self.subTest(text):
+                self.assertEqual(len(check_style.rules_for("cli/a.cc", text)), 1)
+        for text in ("remove_all(folder)", "EXPECT_LT(clock.Steady() - begin, limit)"):
+            with self.subTest(text):
+                self.assertEqual(len(check_style.rules_for("tests/unit/cli/a_test.cc", text)), 1)
+                self.assertEqual(check_style.rules_for("cli/a.cc", text), [])
+        self.assertEqual(check_style.rules_for("cli/a.cc", "int x = 0;"), [])
+        self.assertEqual(check_style.rules_for("common/base/clock.cc", "steady_clock::now()"), [])
+
+
+class WordsTest(unittest.TestCase):
+    def test_the_sieve_lets_nothing_pass_that_the_pattern_matches(self):
+        words = check_words.unused_words(tree.read(check_words.GLOSSARY))
+        pattern, sieve = check_words.pattern_of(words), check_words.Sieve(words)
+        self.assertFalse(sieve.may_match("int generation = 0;  // Moderation and Duration"))
+        matched = 0
+        for word in words:
+            camel = word.title().replace(" ", "")
+            for text in (word, word.upper(), word.capitalize(), f"k{camel}", f"Is{camel}Now", f"{word.replace(' ', '_')}_", f"{word}s",
+                         f"HTTP{camel}", word.replace(" ", "\n  // "), word.replace(" ", "\n# ").capitalize()):
+                hit = list(check_words.hits(text, pattern))
+                matched += bool(hit)
+                self.assertTrue(sieve.may_match(text) or not hit, text)
+        self.assertGreater(matched, 6 * len(words))
 
 
 class PortsTest(unittest.TestCase):
