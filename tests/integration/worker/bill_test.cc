@@ -173,7 +173,7 @@ TEST(BillTest, TheBillOfADisturbedJobAddsUpAndAgreesWithTheLogs) {
     Counter counter(lives, seed);
     Chaos chaos(seed, length, false, Synchronous(), job);
     chaos.Begin();
-    while (chaos.actions() < length.actions && job.Losses().size() < length.steps()) {
+    while (chaos.actions() < length.actions && job.Steps() < length.steps()) {
       chaos.Act();
       counter.Pass(job.Observe());
     }

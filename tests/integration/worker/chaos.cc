@@ -51,7 +51,7 @@ void Chaos::Begin() {
   // Else a job that starts slowly, as one that loads LibTorch, or any on a busy machine, would not train, or have no
   // checkpoint, while the chaos lasts.
   const base::SteadyTime end = clock_.Steady() + kLongestStart;
-  const auto begun = [this] { return damage_ ? !Complete().empty() : !job_.Losses().empty(); };
+  const auto begun = [this] { return damage_ ? !Complete().empty() : job_.Steps() > 0; };
   while (!begun() && !job_.Ended() && clock_.Steady() < end) Wait(0, true);
 }
 
@@ -94,7 +94,7 @@ void Chaos::Wait(uint64_t milliseconds, bool poll) {
   do {
     EXPECT_TRUE(!poll || job_.Poll()) << "a process failed for good" << job_.AllLogs();
     clock_.SleepFor(base::milliseconds(20), {});
-  } while (clock_.Steady() < end && job_.Losses().size() < share);
+  } while (clock_.Steady() < end && job_.Steps() < share);
 }
 
 std::string Chaos::AnyMember() {

@@ -79,13 +79,13 @@ TEST(ChaosTest, DamagedCheckpointsToo) {
     JobHarness job(options);
     Chaos chaos(seed, length, true, kind.shapes, job);
     chaos.Begin();
-    while (chaos.actions() < length.actions && job.Losses().size() < length.steps() && !chaos.over()) chaos.Act();
+    while (chaos.actions() < length.actions && job.Steps() < length.steps() && !chaos.over()) chaos.Act();
     const pb::Observation end = job.WaitForEnd(base::seconds(180));
     const bool complete = end.phase() == pb::JOB_PHASE_COMPLETE;
     if (!complete) CheckFailure(end, chaos, job);
     if (complete) {
       EXPECT_EQ(end.samples_done(), int64_t{length.rows} * length.epochs) << chaos.story();
-      EXPECT_EQ(job.Losses().size(), length.steps()) << chaos.story();  // none of them twice
+      EXPECT_EQ(job.Steps(), length.steps()) << chaos.story();  // none of them twice
       if (undisturbed) {
         EXPECT_LT(LargestDifference(*undisturbed, {.losses = job.Losses()}), kSameLosses) << chaos.story();
       }

@@ -41,11 +41,11 @@ void RunSeeds(JobOptions options, const std::vector<JobShape>& shapes, bool as_o
     JobHarness job(options);
     Chaos chaos(seed, length, false, shapes, job);
     chaos.Begin();
-    while (chaos.actions() < length.actions && job.Losses().size() < length.steps()) chaos.Act();
+    while (chaos.actions() < length.actions && job.Steps() < length.steps()) chaos.Act();
     const pb::Observation end = job.WaitForEnd(base::seconds(180));
     ASSERT_EQ(end.phase(), pb::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
     EXPECT_EQ(end.samples_done(), int64_t{length.rows} * length.epochs);
-    EXPECT_EQ(job.Losses().size(), length.steps());  // none of them twice
+    EXPECT_EQ(job.Steps(), length.steps());  // none of them twice
     if (undisturbed) {
       EXPECT_LT(LargestDifference(*undisturbed, {.losses = job.Losses()}), kSameLosses);
     }

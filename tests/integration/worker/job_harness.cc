@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "common/base/file.h"
@@ -540,37 +539,6 @@ pb::Observation JobHarness::WaitFor(const std::function<bool(const pb::Observati
 }
 
 pb::Observation JobHarness::WaitForEnd(base::seconds timeout) { return WaitFor(IsOver, timeout); }
-
-JobHistory JobHarness::History() const {
-  JobHistory history;
-  std::ifstream file(checkpoints() / "steps.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (json.is_discarded()) continue;
-    if (json.contains("rollback_to")) {
-      const size_t kept = std::min(history.losses.size(), json["rollback_to"].get<size_t>());
-      history.losses.resize(kept);
-      history.generations.resize(kept);
-      const auto last = static_cast<int64_t>(kept);
-      history.drains.erase(history.drains.upper_bound(last), history.drains.end());
-      history.agreements.erase(history.agreements.upper_bound(last), history.agreements.end());
-      continue;
-    }
-    if (json.contains("drained")) {
-      history.drains.insert(json["drained"].get<int64_t>());
-      continue;
-    }
-    const auto generation = json["generation"].get<int64_t>();
-    EXPECT_EQ(json["step"].get<size_t>(), history.losses.size() + 1) << line;
-    if (!history.generations.empty() && history.generations.back() != generation) {
-      history.drains.insert(std::ssize(history.generations));
-    }
-    history.losses.push_back(json["loss"].is_number() ? json["loss"].get<double>() : std::nan(""));
-    history.generations.push_back(generation);
-    if (json.contains("agreed")) history.agreements.insert(std::ssize(history.losses));
-  }
-  return history;
-}
 
 std::string JobHarness::Log(const std::string& name) const {
   return base::ReadFile(folder_ / (name + ".log")).value_or("");

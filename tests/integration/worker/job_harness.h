@@ -18,6 +18,7 @@
 #include "common/certificates/job_certificates.h"
 #include "localcluster/node/emulated_network.h"
 #include "medley/job/v1/coordinator.grpc.pb.h"
+#include "tests/integration/worker/job_history.h"
 
 namespace medley::rpc {
 class MutualTls;
@@ -106,14 +107,6 @@ struct JobOptions {
                            "numeric": [0, 2, 4, 10, 11, 12]})";
 };
 
-// Index 0 is step 1.
-struct JobHistory {
-  std::vector<double> losses;
-  std::vector<int64_t> generations;
-  std::set<int64_t> agreements;  // after which replicas that differ averaged their parameters
-  std::set<int64_t> drains;  // steps that all members had applied before the next began; asynchronous schedules only
-};
-
 // Whether the job is complete or has failed.
 bool IsOver(const job::v1::Observation& seen);
 
@@ -173,8 +166,9 @@ class JobHarness {
   job::v1::Observation WaitForEnd(base::seconds timeout = base::seconds(60));
 
   // What steps.jsonl says of the committed steps, without those that were rolled back.
-  JobHistory History() const;
+  const JobHistory& History() const { return history_.Read(); }
   std::vector<double> Losses() const { return History().losses; }
+  size_t Steps() const { return History().losses.size(); }
   // The output of a process.
   std::string Log(const std::string& name) const;
   std::string AllLogs() const;  // the last lines of each, for failure messages
@@ -193,6 +187,7 @@ class JobHarness {
   const JobOptions options_;
   const int operations_;
   std::filesystem::path folder_;
+  mutable JobHistoryFile history_{checkpoints() / "steps.jsonl"};
   std::map<std::string, std::unique_ptr<Process>> processes_;
   std::map<std::string, std::string> wanted_;  // member of the last plan -> role
   std::map<std::string, std::string> pools_;   // of processes; "cpu" for others

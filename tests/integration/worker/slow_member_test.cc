@@ -99,7 +99,7 @@ TEST(SlowMemberTest, IsLeftOutAndReturns) {
   }
   EXPECT_GE(causes[pb::SWITCH_CAUSE_MEMBER_SLOW], 1);
   EXPECT_GE(causes[pb::SWITCH_CAUSE_STANDBY_RETURNED], 1);
-  job.WaitFor([&](const auto&) { return std::ssize(job.History().losses) >= end.step(); }, base::seconds(60));
+  job.WaitFor([&](const auto&) { return static_cast<int64_t>(job.Steps()) >= end.step(); }, base::seconds(60));
   ExpectReference(job, end.step());
 }
 
