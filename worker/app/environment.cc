@@ -29,6 +29,19 @@ absl::StatusOr<int> Port(const GetVariable& get, const char* name, int fallback)
   return port;
 }
 
+// How long a profiler measures; `standard` when the variable is not set.
+absl::StatusOr<base::nanoseconds> ProfileTime(const GetVariable& get, base::nanoseconds standard) {
+  constexpr char kVariable[] = "MEDLEY_PROFILE_TIME";
+  const std::optional<std::string> text = get(kVariable);
+  if (!text.has_value() || text->empty()) return standard;
+  const auto time = base::ParseDuration(*text);
+  if (!time.ok()) return base::Annotate(time.status(), kVariable);
+  if (*time < base::milliseconds(100) || *time > base::seconds(600)) {
+    return base::InvalidArgument("{}: must be from 100ms to 10m, is '{}'", kVariable, *text);
+  }
+  return *time;
+}
+
 // 0 when it is not set.
 absl::StatusOr<int64_t> Term(const GetVariable& get, const char* name) {
   const std::string text = get(name).value_or("");
@@ -127,6 +140,7 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   env.pool = get("MEDLEY_POOL").value_or("");
   MEDLEY_ASSIGN_OR_RETURN(env.share_memory, Switch(get, "MEDLEY_SHARE_MEMORY", true));
   MEDLEY_ASSIGN_OR_RETURN(env.plain_nccl, Switch(get, "MEDLEY_PLAIN_NCCL", false));
+  MEDLEY_ASSIGN_OR_RETURN(env.profile_time, ProfileTime(get, env.profile_time));
   const std::string device = get("MEDLEY_DEVICE").value_or("auto");
   if (device != "auto" && device != "cpu" && device != "cuda") {
     return base::InvalidArgument("MEDLEY_DEVICE: must be auto, cpu or cuda, is '{}'", device);

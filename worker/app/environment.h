@@ -42,6 +42,8 @@ struct Environment {
   int64_t coordinator_term = 0;       // of this coordinator; 0: none
   bool share_memory = true;           // MEDLEY_SHARE_MEMORY (0 or 1): with trainers on this machine
   bool plain_nccl = false;            // MEDLEY_PLAIN_NCCL (0 or 1): NCCL may connect machines of an encrypted job
+  // How long a profiler measures (MEDLEY_PROFILE_TIME): ProfilerOptions::budget_seconds.
+  base::nanoseconds profile_time = std::chrono::seconds(6);
   DeviceChoice device = DeviceChoice::kAuto;  // MEDLEY_DEVICE
   std::filesystem::path checkpoint_root;      // or an address in an object store
   Volume checkpoints;                         // of checkpoint_root; main() opens it

@@ -36,6 +36,7 @@ absl::StatusOr<int> RunProfilerRole(const Environment& env, BlockMaker make_bloc
   options.job = env.spec;
   options.profile_id = IdentityOf(env.spec_json).profile;
   options.resource_type = env.pool;
+  options.budget_seconds = base::ToSeconds(env.profile_time);
   options.clock = &clock;
   options.threads = std::make_shared<ComputeThreads>(env.threads);  // as a trainer of this pool
   MEDLEY_ASSIGN_OR_RETURN(options.device, ChooseDevice(env));

@@ -45,7 +45,7 @@ kind: ResourcePool
 metadata: {name: local, annotations: {run.medley.dev/simulate: "true"}}
 spec:
   class: CPU
-  unit: {resources: {cpu: 200m, memory: 1Gi}}
+  unit: {resources: {cpu: 200m, memory: 1Gi}, env: [{name: MEDLEY_PROFILE_TIME, value: 1s}]}
   limit: 8
   price: {offering: {provider: example, region: west, instanceType: new-1, capacityType: spot}}
 ---

@@ -25,7 +25,11 @@ POOL = """
 apiVersion: medley.dev/v1alpha1
 kind: ResourcePool
 metadata: {name: local, annotations: {run.medley.dev/simulate: "true"}}
-spec: {class: CPU, unit: {resources: {cpu: 200m, memory: 1Gi}}, limit: 4, price: {usdPerUnitHour: "0.10"}}
+spec:
+  class: CPU
+  unit: {resources: {cpu: 200m, memory: 1Gi}, env: [{name: MEDLEY_PROFILE_TIME, value: 1s}]}
+  limit: 4
+  price: {usdPerUnitHour: "0.10"}
 ---
 """
 OF_PROCESS = {"operator": "operator", "scheduler": "scheduler", "coordinator": "jobs"}

@@ -25,7 +25,7 @@ inline const std::filesystem::path& Source() {
   return kSource;
 }
 
-// A pool and a job that trains for a second or two. The text `from` is replaced by `to`.
+// A pool and a job that is measured for a second and trains for one or two. The text `from` is replaced by `to`.
 inline std::string SmallJob(const std::string& from = "", const std::string& to = "") {
   std::string text = R"(
 apiVersion: medley.dev/v1alpha1
@@ -33,7 +33,7 @@ kind: ResourcePool
 metadata: {name: local}
 spec:
   class: CPU
-  unit: {resources: {cpu: 400m, memory: 512Mi}}
+  unit: {resources: {cpu: 400m, memory: 512Mi}, env: [{name: MEDLEY_PROFILE_TIME, value: 1s}]}
   limit: 4
   price: {usdPerUnitHour: "0.10"}
 ---

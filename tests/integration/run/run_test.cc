@@ -69,7 +69,7 @@ kind: ResourcePool
 metadata: {name: slow}
 spec:
   class: CPU
-  unit: {resources: {cpu: 200m, memory: 512Mi}}
+  unit: {resources: {cpu: 200m, memory: 512Mi}, env: [{name: MEDLEY_PROFILE_TIME, value: 1s}]}
   limit: 2
   price: {usdPerUnitHour: "0.05"}
 ---
@@ -144,23 +144,15 @@ TEST_F(RunTest, ATrainerThatAnAnnotationMakesSlowIsLeftOutAndReturns) {
   Edit(job, "categorical: [1, 3, 5, 6, 7, 8, 9, 13], ", "");
   Edit(job, "cpu: 400m", "cpu: 200m");
   Edit(job, "epochs: 1, batchSize: 512, microBatches: 1",
-       "epochs: 2000, batchSize: 512, microBatches: 1, sync: {anomaly: {detector: RunningMean}}");
+       "epochs: 500, batchSize: 512, microBatches: 1, sync: {anomaly: {detector: RunningMean}}");
   Edit(job, "  runPolicy:", "  elasticity: {minUnits: 3, maxUnits: 3}\n  runPolicy:");
   const auto child = StartManifest(job, {});
-  // From its samples, so what is usual is known.
+  // After 160 steps or more, so what is usual is known.
   ASSERT_TRUE(WaitForOutput("\n   1 %  ", base::seconds(240))) << Output();
-  const auto has_event = [&](const std::string& reason) {
-    const base::SteadyTime deadline = clock_.Steady() + base::Patience(base::seconds(120));
-    while (clock_.Steady() < deadline && !child->Ended()) {
-      if (Kubectl("get events").find(reason) != std::string::npos) return true;
-      clock_.SleepFor(base::milliseconds(500), std::stop_token());
-    }
-    return false;
-  };
   Kubectl("annotate pod small-0-local-2 run.medley.dev/cpu=20m");
-  EXPECT_TRUE(has_event("TrainerLeftOut")) << Output();
+  EXPECT_TRUE(WaitForOutput("TrainerLeftOut: ", base::seconds(120))) << Output();
   Kubectl("annotate pod small-0-local-2 run.medley.dev/cpu-");
-  EXPECT_TRUE(has_event("TrainerReturned")) << Kubectl("get mtj small -o yaml");
+  EXPECT_TRUE(WaitForOutput("TrainerReturned: ", base::seconds(120))) << Kubectl("get mtj small -o yaml");
   child->Stop(base::seconds(20));
 }
 
@@ -207,8 +199,8 @@ TEST_F(RunTest, AnUnknownPoolIsAConditionThatNamesTheField) {
 
 // Issue 12: the profile of a GPU pool was measured on the CPU.
 TEST_F(RunTest, AGpuPoolIsRefusedAtOnceUnlessItsSimulationIsAskedFor) {
-  const std::string gpus = "class: GPU\n  unit: {resources: {nvidia.com/gpu: 1, cpu: 400m, memory: 512Mi}}";
-  const std::string cpus = "class: CPU\n  unit: {resources: {cpu: 400m, memory: 512Mi}}";
+  const std::string gpus = "class: GPU\n  unit: {resources: {nvidia.com/gpu: 1, cpu: 400m, memory: 512Mi}";
+  const std::string cpus = "class: CPU\n  unit: {resources: {cpu: 400m, memory: 512Mi}";
   std::string job = SmallJob(cpus, gpus);
   EXPECT_EQ(RunManifest(job), "exit code 2");
   EXPECT_THAT(Output(),
@@ -264,8 +256,7 @@ TEST_F(RunTest, AnInfeasibleObjectiveNamesTheConstraint) {
 
 TEST_F(RunTest, AJobThatDoesNotEndInTimeIsAFailure) {
   setenv("MEDLEY_CACHE", "off", 1);  // it is still measured then
-  EXPECT_EQ(RunManifest(SmallJob("maxUsdPerHour: \"2\"", "maxUsdPerHour: \"0.01\""), {"--timeout", "3"}),
-            "exit code 1");
+  EXPECT_EQ(RunManifest(SmallJob("value: 1s", "value: 60s"), {"--timeout", "3"}), "exit code 1");
   setenv("MEDLEY_CACHE", profiles_.c_str(), 1);
 }
 

@@ -137,7 +137,9 @@ class TakeoverTest : public testing::Test, public localcluster::LogReader {
   static Json Pool() {
     return {{"class", "CPU"},
             {"nodeSelector", {{"role", "members"}}},
-            {"unit", {{"resources", {{"cpu", "100m"}, {"memory", "2Gi"}}}}},
+            {"unit",
+             {{"resources", {{"cpu", "100m"}, {"memory", "2Gi"}}},
+              {"env", Json::array({{{"name", "MEDLEY_PROFILE_TIME"}, {"value", "1s"}}})}}},
             {"limit", 3},
             {"price", {{"usdPerUnitHour", "0.10"}}}};
   }

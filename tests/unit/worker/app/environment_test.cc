@@ -56,6 +56,17 @@ TEST_F(EnvironmentTest, ChoosesTheDevice) {
   EXPECT_THAT(Read(), StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("auto, cpu or cuda, is 'tpu'")));
 }
 
+TEST_F(EnvironmentTest, KnowsHowLongToMeasure) {
+  EXPECT_EQ(Read()->profile_time, base::seconds(6));
+  variables_["MEDLEY_PROFILE_TIME"] = "1500ms";
+  EXPECT_EQ(Read()->profile_time, base::milliseconds(1500));
+  for (const char* wrong : {"1", "-1s", "0s", "11m", "soon"}) {
+    variables_["MEDLEY_PROFILE_TIME"] = wrong;
+    EXPECT_THAT(Read(), StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("MEDLEY_PROFILE_TIME: ")))
+        << wrong;
+  }
+}
+
 TEST_F(EnvironmentTest, PathsOfTheSpecAreThoseOfThisMachine) {
   variables_["MEDLEY_PATH_MAP"] = "/data=/home/me/files";
   const auto csv = Read();
