@@ -12,8 +12,8 @@ from measure import Row  # pylint: disable=wrong-import-position
 
 POOL = {"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
         "metadata": {"name": "local", "annotations": {"run.medley.dev/simulate": "true"}},
-        "spec": {"class": "CPU", "unit": {"resources": {"cpu": "100m", "memory": "1Gi"}}, "limit": 24,
-                 "price": {"usdPerUnitHour": "0.10"}}}
+        "spec": {"class": "CPU", "limit": 24, "price": {"usdPerUnitHour": "0.10"},
+                 "unit": {"resources": {"cpu": "100m", "memory": "1Gi"}, "env": [{"name": "MEDLEY_PROFILE_TIME", "value": "1s"}]}}}
 ROWS = 4000
 VICTIM = "victim"
 
@@ -69,7 +69,19 @@ def start_victim(cluster, folder):
     wait_for("the first job is complete", is_complete)
     cluster.apply(job(VICTIM, folder, 1000000))
     wait_for("the victim trains", lambda: samples(cluster, VICTIM) > 0)
-    cluster.kubectl("annotate", "pods", "-l", f"medley.dev/job-name={VICTIM},medley.dev/role=trainer", "run.medley.dev/cpu=30m")
+    limit_trainers(cluster, VICTIM, "=30m")
+
+
+def limit_trainers(cluster, name, cpu):
+    """Gives the trainers that the job has now another limit: `=40m`, or `-` for that of their pool."""
+    cluster.kubectl("annotate", "--overwrite", "pods", "-l", f"medley.dev/job-name={name},medley.dev/role=trainer",
+                    "run.medley.dev/cpu" + cpu)
+
+
+def slow_down(cluster, name):
+    """Lets the job train slowly as soon as it trains, so that it needs few epochs to outlast what happens to it."""
+    wait_for(f"{name} trains", lambda: samples(cluster, name) > 0)
+    limit_trainers(cluster, name, "=40m")
 
 
 def samples(cluster, name):

@@ -6,7 +6,8 @@ import shutil
 import signal
 import subprocess
 
-from cluster_jobs import POOL, ROWS, VICTIM, condition, job, samples, wait_for, write_data
+from cluster_jobs import (POOL, ROWS, VICTIM, condition, job, limit_trainers, samples, slow_down, wait_for,
+                          write_data)
 from measure import Row
 
 
@@ -88,9 +89,9 @@ def changed_data(cluster, folder):
     mine = own_folder(folder, "moved")
     path = os.path.join(mine, "train.csv")
     write_data(path)
-    epochs = 80
+    epochs = 32
     cluster.apply(job("moved", mine, epochs))
-    wait_for("the job trains", lambda: samples(cluster, "moved") > 0)
+    slow_down(cluster, "moved")
     with open(path, encoding="utf-8") as file:
         lines = file.readlines()
     os.rename(path, path + ".right")
@@ -99,6 +100,7 @@ def changed_data(cluster, folder):
     kill_a_trainer(cluster, "moved")
     sentence = wait_for("the changed file is refused", lambda: logged(cluster, "moved", "the training data has changed", "digest"))
     os.rename(path + ".right", path)
+    limit_trainers(cluster, "moved", "-")
     wait_for("the job is complete", lambda: cluster.phase("moved") == "Complete")
     trained = samples(cluster, "moved")
     yield Row("a data file changes and a trainer dies", f"{sentence}; {trained} samples trained",
@@ -121,9 +123,11 @@ def exchanged_checkpoints(cluster, folder):
     mine = own_folder(folder, "exchanged")
     write_data(os.path.join(mine, "train.csv"))
     names = ("left", "right")
-    epochs = 120
+    epochs = 48
     for each in names:
         cluster.apply(job(each, mine, epochs))
+    for each in names:
+        slow_down(cluster, each)
     for each in names:
         wait_for(f"{each} has checkpoints", lambda each=each: len(checkpoints(cluster, each)) >= 2)
         suspend(cluster, each, True)
@@ -160,8 +164,9 @@ def full_volume(cluster, folder):
     os.makedirs(volume)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", volume], check=True)
     try:
-        epochs = 160
+        epochs = 64
         cluster.apply(job("full", mine, epochs))
+        slow_down(cluster, "full")
         wait_for("a checkpoint", lambda: checkpoints(cluster, "full"))
         ballast = os.path.join(volume, "ballast")
         with open(ballast, "wb", buffering=0) as file:
@@ -177,6 +182,7 @@ def full_volume(cluster, folder):
         os.remove(ballast)
         wait_for("checkpoints work again",
                  lambda: condition(cluster, "full", "CheckpointFailing").get("status") == "False")
+        limit_trainers(cluster, "full", "-")
         wait_for("the job is complete", lambda: cluster.phase("full") == "Complete")
         restarts = cluster.job("full")["status"].get("restarts", 0)
         yield Row("a full checkpoint volume", f"{message}; {restarts} restarts",
@@ -205,7 +211,7 @@ def edited_records(cluster, folder):
     reserved["metadata"]["name"] = "reserved"
     reserved["spec"]["namespaces"] = ["payroll"]
     cluster.apply(reserved, job("edited", mine, 400))
-    wait_for("the job trains", lambda: samples(cluster, "edited") > 0)
+    slow_down(cluster, "edited")
     genuine = written(cluster, "edited-plan")
     signature = written(cluster, VICTIM + "-plan")["metadata"]["annotations"]["medley.dev/signature"]
     for what, annotations in (("", {}), (" with the signature of another job's plan", {"medley.dev/signature": signature})):
@@ -255,9 +261,9 @@ def copied_pods(cluster, folder):
     """
     mine = own_folder(folder, "copied")
     write_data(os.path.join(mine, "train.csv"))
-    epochs = 60
+    epochs = 24
     cluster.apply(job("copied", mine, epochs))
-    wait_for("the job trains", lambda: samples(cluster, "copied") > 0)
+    slow_down(cluster, "copied")
     pods = cluster.get("pods", labels="medley.dev/job-name=copied")["items"]
     copies = [pod for pod in pods if pod["metadata"]["labels"]["medley.dev/role"] in ("trainer", "server", "coordinator")]
     names = [pod["metadata"]["name"] for pod in copies]

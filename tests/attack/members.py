@@ -15,11 +15,14 @@ BIN = os.environ["MEDLEY_BIN_DIR"]
 METRICS_PORT = 7201
 # The chart's limits are higher: what a member needs follows from its model.
 LIMIT_MIB = 512
+# ./dev soak: attacks that only repeat themselves last longer.
+CALLS, FLOOD_SECONDS = (32, 3) if "MEDLEY_SOAK" in os.environ else (8, 1)
+CONNECTIONS = 128
 
 
 def flood(address, method, credentials=()):
-    """How 4,096 calls with 16 MiB each end. `credentials`: a folder with those of the job, and the job's UID."""
-    done = subprocess.run([os.path.join(BIN, "grpc_flood"), address, method, "128", "32", "16", *credentials],
+    """How many calls with 16 MiB each end. `credentials`: a folder with those of the job, and the job's UID."""
+    done = subprocess.run([os.path.join(BIN, "grpc_flood"), address, method, str(CONNECTIONS), str(CALLS), "16", *credentials],
                           capture_output=True, text=True, check=True, timeout=300)
     return json.loads(done.stdout)
 
@@ -41,7 +44,7 @@ def refused(ended):
 
 
 def floods(cluster, _):
-    """4,096 large messages at once to the parameter server and to the coordinator."""
+    """Many large messages at once to the parameter server and to the coordinator."""
     for role, service in (("server", "ParameterServerService/Push"), ("coordinator", "CoordinatorService/ApplyPlan"),
                           ("coordinator", "MemberService/PutRendezvous")):
         pod = wait_for(f"a {role}", lambda role=role: cluster.pods(VICTIM, role))[0]
@@ -49,7 +52,8 @@ def floods(cluster, _):
         for what, credentials in (("a certificate", ()), ("the token", stolen_credentials(cluster, pod))):
             with Watched(pid) as watched:
                 ended = flood(f"{pod['status']['podIP']}:7070", "/medley.job.v1." + service, credentials)
-            yield watched.row(f"4,096 messages of 16 MiB without {what}: {service}", text(ended), refused(ended), LIMIT_MIB)
+            yield watched.row(f"{CONNECTIONS * CALLS:,} messages of 16 MiB without {what}: {service}", text(ended), refused(ended),
+                              LIMIT_MIB)
 
 
 def frames(cluster, _):
@@ -60,8 +64,8 @@ def frames(cluster, _):
         pid = wait_for("its process", lambda pod=pod: cluster.process_of(pod))
         for attack in ("reset", "open", "ping"):
             with Watched(pid) as watched:
-                done = subprocess.run([os.path.join(BIN, "http2_flood"), f"{pod['status']['podIP']}:7070", attack, "8", "3",
-                                       *credentials], capture_output=True, text=True, check=True, timeout=60)
+                done = subprocess.run([os.path.join(BIN, "http2_flood"), f"{pod['status']['podIP']}:7070", attack, "8",
+                                       str(FLOOD_SECONDS), *credentials], capture_output=True, text=True, check=True, timeout=60)
             sent = json.loads(done.stdout)
             # Without a certificate the server closes each connection, and the attacker opens another.
             yield watched.row(f"HTTP/2 frames without the {who} to the {role}: {attack}",

@@ -27,6 +27,7 @@ FRAMES = os.path.join(os.path.dirname(PROGRAM), "http2_flood")
 MOST_MIB = 256
 PATIENCE = 120
 TOKEN = "attack-token-0123456789"
+SOAK = "MEDLEY_SOAK" in os.environ  # ./dev soak: attacks that only repeat themselves last longer
 PRICES = """entries:
 - {resourceType: cpu, class: CPU, limit: 480, pricePerUnitHour: 0.04}
 - {resourceType: gpu, class: GPU, limit: 32, pricePerUnitHour: 2.42}
@@ -326,7 +327,7 @@ def large_cheap_requests():
     row = {}
     with attacked("4 clients with 2.8 MB of YAML and 24 with the largest cheap plans, and tiny plans beside them",
                   row) as service:
-        end = time.monotonic() + 12
+        end = time.monotonic() + (12 if SOAK else 6)
         yaml = b"profileId: " + b"x" * 100 + b"\nmodel:\n  layers:\n" + b"".join(
             b"  - {name: l%06d, weightBytes: 1000000, profiles: [{resourceType: cpu, computeSeconds: 0.01}]}\n" % i
             for i in range(33_000))
@@ -414,10 +415,11 @@ def honest_grpc_call(service):
 
 def frame_floods():
     """Floods of HTTP/2 frames without a token, one after the other, and one of each kind through TLS."""
-    for seconds, attacks, tls in ((10, ["reset"], False),
-                                  (2, ["reset-data", "reset-fields", "reset-unknown", "made-reset", "empty", "open", "ping",
-                                       "settings", "priority", "empty-data", "continuation", "silent", "preface"], False),
-                                  (2, ["reset", "open", "ping", "preface"], True)):
+    for seconds, attacks, tls in (
+            (10 if SOAK else 3, ["reset"], False),
+            (2 if SOAK else 1, ["reset-data", "reset-fields", "reset-unknown", "made-reset", "empty", "open", "ping", "settings",
+                                "priority", "empty-data", "continuation", "silent", "preface"], False),
+            (2 if SOAK else 1, ["reset", "open", "ping", "preface"], True)):
         row = {}
         with tempfile.TemporaryDirectory() as folder:
             options = ["--token-file", token_file(folder)]
@@ -511,8 +513,9 @@ def plans_too_large():
 def mixture():
     """All of the above at the same time."""
     row = {}
-    with attacked("all at the same time for 15 s", row, "--receive-seconds", "2", "--grace-seconds", "0") as service:
-        end = time.monotonic() + 15
+    seconds = 15 if SOAK else 5
+    with attacked(f"all at the same time for {seconds} s", row, "--receive-seconds", "2", "--grace-seconds", "0") as service:
+        end = time.monotonic() + seconds
         wide = b'{"model":{"layers":[' + b",".join([b"{}"] * 30_000) + b"]}}"
         cheap = []
 
