@@ -23,7 +23,7 @@ constexpr char kLayers[] = R"([{"name": "fc1", "kind": "FullyConnected", "out": 
 JobOptions Options() {
   JobOptions options;
   options.train = ExampleData("adult.train.csv");
-  options.test = ExampleData("adult.test.csv");
+  options.test = FirstRows("adult.test.csv", 4000);
   options.layers_json = kLayers;
   options.tables = {};
   options.epochs = 4;

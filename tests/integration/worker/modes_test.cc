@@ -20,7 +20,7 @@ constexpr char kTanhLayers[] = R"([{"name": "fc1", "kind": "FullyConnected", "ou
 JobOptions Replicated() {
   JobOptions options;
   options.train = ExampleData("adult.train.csv");
-  options.test = ExampleData("adult.test.csv");
+  options.test = FirstRows("adult.test.csv", 4000);
   options.layers_json = kTanhLayers;
   options.tables = {};
   options.epochs = 4;

@@ -18,6 +18,16 @@ SmallTable::SmallTable(int rows) : folder_(*base::MakeTempDir("medley-small-tabl
 
 SmallTable::~SmallTable() { base::RemoveTempDir(folder_); }
 
+std::filesystem::path FirstRows(const std::string& name, int rows) {
+  static const struct Made {
+    ~Made() { base::RemoveTempDir(folder); }
+    std::filesystem::path folder = *base::MakeTempDir("medley-first-rows");
+  } kMade;
+  const std::filesystem::path file = kMade.folder / (std::to_string(rows) + "-" + name);
+  if (!std::filesystem::exists(file)) CopyLines(ExampleData(name), file, rows);
+  return file;
+}
+
 JobOptions SmallJob(const std::filesystem::path& train, int epochs) {
   JobOptions options;
   options.train = train;
@@ -50,7 +60,7 @@ pb::Observation Switch(JobHarness& job, const JobShape& shape, const std::string
 }
 
 std::vector<double> FirstLosses(JobHarness& job, int64_t steps) {
-  const auto written = [&](const pb::Observation&) { return std::ssize(job.Losses()) >= steps; };
+  const auto written = [&](const pb::Observation&) { return static_cast<int64_t>(job.Steps()) >= steps; };
   job.WaitFor(written, base::seconds(60));
   std::vector<double> losses = job.Losses();
   EXPECT_GE(std::ssize(losses), steps);

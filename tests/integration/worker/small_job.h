@@ -33,6 +33,10 @@ class SmallTable {
   const std::filesystem::path folder_;
 };
 
+// The first rows of a file of examples/data, as a file that lasts until the process ends. A process of a job reads all
+// rows of its data, which takes as long as hundreds of small steps.
+std::filesystem::path FirstRows(const std::string& name, int rows);
+
 // A job of four operations, the first of which has a table of 512 rows. A batch has 16 samples: kRows are 100 steps.
 // The least interval between checkpoints.
 JobOptions SmallJob(const std::filesystem::path& train, int epochs = 3);
