@@ -255,19 +255,19 @@ TEST_F(ServerLossTest, AServerCostsAsLittleAsATrainer) {
   JobHarness job(options);
   job.StartCoordinator();
   job.Apply({.stages = {{0, 1, 2}, {1, 5, 2}}, .servers = 2}, "start");
-  WaitForStep(job, 200);
+  WaitForStep(job, base::Rounds(100, 200));
   std::vector<double> pauses[2];
   int64_t most_lost[2] = {0, 0};
   for (int i = 0; i < 2 * rounds; ++i) {
     const int of = i % 2;
-    // Until all members train again, and some seconds of pushes are kept.
+    // Until all members train again, and many pushes are kept: some seconds of them in ./dev soak.
     job.WaitFor(
         [](const pb::Observation& o) {
           return IsOver(o) || (o.phase() == pb::JOB_PHASE_TRAINING && o.missing_members().empty());
         },
         base::seconds(60));
     const int64_t step = job.Observe().step();
-    const pb::Observation before = WaitForStep(job, step + 400);
+    const pb::Observation before = WaitForStep(job, step + base::Rounds(150, 400));
     ASSERT_FALSE(HasFailure()) << "kill " << i;
     const int64_t last = before.switches_size() == 0 ? 0 : before.switches().rbegin()->to_generation();
     const std::string victim = of == 0 ? "server-" + std::to_string(i / 2 % 2) : "t0-" + std::to_string(i / 2 % 2);
