@@ -12,11 +12,13 @@
 #include <cstdio>
 #include <ctime>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
+#include "common/base/testing/soak.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/model/model.h"
 #include "common/model/planning.h"
@@ -130,11 +132,14 @@ struct KnownBest final : Goal {
 // worse is so each time.
 constexpr int kTries = 4;
 
-// No planner of the registry answers seeded questions with a cheaper plan than `auto` in the same processor time.
+// No planner of the registry answers seeded questions with a cheaper plan than `auto` in the same processor time. All
+// nine questions are asked in ./dev soak; those of ./dev test have every number of layers and of types twice.
 inline void ExpectAutoIsNotWorse(const Registry& registry) {
+  const std::set<std::pair<int, int>> for_soak = {{8, 16}, {100, 64}, {400, 2}};
   int questions = 0, compared = 0, without = 0, strictly = 0;
   for (const int layers : {8, 100, 400}) {
     for (const int types : {2, 16, 64}) {
+      if (for_soak.contains({layers, types}) && base::Rounds(1, 0) == 1) continue;
       const uint64_t seed = static_cast<uint64_t>(layers * 100 + types);
       const double fill = 0.6 + 0.1 * static_cast<double>(seed % 4);
       const Problem problem = Problem::Compile(LargeQuestion(seed, {layers, types, fill})).value();

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "common/base/testing/fake_clock.h"
+#include "common/base/testing/soak.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/model/plan_result.h"
 #include "scheduler-service/planner/builtin.h"
@@ -72,7 +73,8 @@ TEST_F(LargeQuestionsTest, TheBoundOfSingleLayersHoldsAndWhatItExcludesIsInNoBet
 // Where the whole search is possible, too, what the refining search finds and proves is compared with it.
 TEST_F(LargeQuestionsTest, TheRefiningSearchProvesWhatTheWholeSearchProves) {
   int proven = 0, feasible = 0;
-  for (uint64_t seed = 1; seed <= 12; ++seed) {
+  const int seeds = base::Rounds(4, 12);
+  for (uint64_t seed = 1; seed <= static_cast<uint64_t>(seeds); ++seed) {
     for (const int micro_batches : {0, 8}) {
       SCOPED_TRACE(fmt::format("seed {}, {} micro-batches", seed, micro_batches));
       const LargeOptions options{
@@ -100,9 +102,9 @@ TEST_F(LargeQuestionsTest, TheRefiningSearchProvesWhatTheWholeSearchProves) {
       EXPECT_NEAR(refined.best->score.cost, whole.best->score.cost, 1e-9 * whole.best->score.cost);
     }
   }
-  std::printf("24 questions: %d with plans, %d proven by both\n", feasible, proven);
-  EXPECT_GE(proven, 8);
-  EXPECT_GE(feasible, 12);
+  std::printf("%d questions: %d with plans, %d proven by both\n", 2 * seeds, feasible, proven);
+  EXPECT_GE(proven, 2 * seeds / 3);
+  EXPECT_GE(feasible, seeds);
 }
 
 // 4,096 layers are the most that a request may have.
