@@ -10,6 +10,7 @@
 #include "operator/api/pool_status.h"
 #include "operator/api/resources.h"
 #include "operator/api/training_job.h"
+#include "operator/records/interruptions.h"
 #include "operator/records/memory_check.h"
 #include "operator/records/plan_request.h"
 #include "operator/records/profile_store.h"
@@ -139,6 +140,13 @@ absl::StatusOr<JobPlanRequest> BuildJobPlanRequest(const JobObjects& objects, bo
   if (!profile.ok()) return base::Annotate(profile.status(), name);
   std::vector<ops::PoolOffer> offers;
   for (size_t i = 0; i < usable.pools.size(); ++i) offers.push_back({&usable.pools[i], usable.units[i]});
+  for (const ops::ResourcePool& pool : usable.pools) {
+    const double share = pool.usd_per_unit_hour > 0 ? ops::LostShareOf(*job, pool) : 0;
+    if (share > 0) {
+      job_request.notes.push_back(fmt::format(
+          "pool {} is priced {:.1f} % higher, because its units are taken away now and then", pool.name, 100 * share));
+    }
+  }
   job_request.request = ops::BuildPlanRequest(*job, *profile, offers, Progress(job_request.status, now));
   ops::LimitByUnitMemory(*job, *profile, offers, job_request.request);
   if (job_request.status.plan) job_request.catalog_revision = job_request.status.plan->catalog_revision;

@@ -23,6 +23,7 @@ PoolStatus PoolStatus::FromJson(const kube::Json& json) {
   status.zone = reader.String("zone");
   status.unavailable_since = reader.String("unavailableSince");
   status.outages = OutagesFromJson(reader.Raw("outages"));
+  status.lifetimes = PoolLifetimes::FromJson(reader.Raw("interruptions"));
   const document::Reader units = reader.Child("units");
   status.units = {static_cast<int>(units.Int("limit", 0)), static_cast<int>(units.Int("capacity", 0)),
                   static_cast<int>(units.Int("used", 0)), static_cast<int>(units.Int("free", 0))};
@@ -41,6 +42,7 @@ kube::Json PoolStatus::ToJson() const {
   if (!zone.empty()) json["zone"] = zone;
   if (!unavailable_since.empty()) json["unavailableSince"] = unavailable_since;
   if (!outages.empty()) json["outages"] = ops::ToJson(outages);
+  if (lifetimes.updated != base::WallTime()) json["interruptions"] = lifetimes.ToJson();
   return json;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "operator/api/conditions.h"
+#include "operator/api/pool_lifetimes.h"
 #include "operator/api/pool_outage.h"
 
 namespace medley::ops {
@@ -32,6 +33,7 @@ struct PoolStatus {
   // RFC 3339: no offering of the pool is available; empty: one is, or the price is fixed.
   std::string unavailable_since;
   std::vector<PoolOutage> outages;
+  PoolLifetimes lifetimes;  // of a pool of spot machines
 
   static PoolStatus FromJson(const kube::Json& status);
   kube::Json ToJson() const;

@@ -36,6 +36,7 @@ struct ResourcePool {
   std::optional<model::Offering> offering;
 
   bool Allows(std::string_view ns) const;
+  bool IsSpot() const { return offering && offering->capacity_type == "spot"; }
 
   // Errors: InvalidArgument that names the first field of a wrong type or form, or outside of its bounds (bounds.h).
   static absl::StatusOr<ResourcePool> FromObject(const kube::Object& object);

@@ -47,15 +47,16 @@ void KeepList(Json& object, const char* field, std::initializer_list<std::string
   for (Json& entry : object[field]) KeepFields(entry, names);
 }
 
-// The operator reads the phase and the conditions PodScheduled, DisruptionTarget and Ready.
+// The operator reads the phase, the conditions PodScheduled, DisruptionTarget and Ready, and when a pod got its node.
 void TrimStatus(Json& status) {
   KeepFields(status, {"phase", "reason", "message", "podIP", "nominatedNodeName", "conditions", "containerStatuses"});
-  KeepList(status, "conditions", {"type", "status", "reason"});
+  KeepList(status, "conditions", {"type", "status", "reason", "lastTransitionTime"});
   KeepList(status, "containerStatuses", {"name", "state", "lastState", "restartCount"});
   if (status.contains("conditions")) {
     Json kept = Json::array();
     for (Json& condition : status["conditions"]) {
       const std::string type = condition.value("type", "");
+      if (type != "PodScheduled") condition.erase("lastTransitionTime");
       if (type == "PodScheduled" || type == "DisruptionTarget" || type == "Ready") {
         kept.push_back(std::move(condition));
       }

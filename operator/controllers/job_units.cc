@@ -1,5 +1,6 @@
 #include "operator/controllers/job_units.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,12 +10,14 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "kube/pod.h"
 #include "operator/api/job_status.h"
 #include "operator/api/names.h"
 #include "operator/api/resources.h"
 #include "operator/builders/pods.h"
 #include "operator/controllers/job_world.h"
 #include "operator/lifecycle/stored_plan.h"
+#include "operator/records/notices.h"
 #include "operator/records/plan_record.h"
 
 namespace medley::ops {
@@ -39,6 +42,27 @@ std::shared_ptr<const ResourcePool> PoolOf(const JobDeps& deps, const std::strin
   if (object == nullptr) return nullptr;
   auto pool = ResourcePool::FromObject(*object);
   return pool.ok() ? std::make_shared<const ResourcePool>(*std::move(pool)) : nullptr;
+}
+
+// From the pod's creation to its node; 0: the pod does not say.
+double SecondsToNode(const kube::Object& pod) {
+  const auto created = base::ParseTime(pod.String("/metadata/creationTimestamp"));
+  for (const kube::Json& item : pod.At("/status/conditions")) {
+    const kube::Object condition(item);
+    if (condition.String("/type") != "PodScheduled" || condition.String("/status") != "True") continue;
+    const auto scheduled = base::ParseTime(condition.String("/lastTransitionTime"));
+    if (created.ok() && scheduled.ok()) return std::max(0.0, base::ToSeconds(*scheduled - *created));
+  }
+  return 0;
+}
+
+// The node leaves or has left, and the pod did not end by itself.
+bool WasTaken(const JobDeps& deps, const kube::Object& pod, const std::string& node) {
+  if (const auto notice = deps.capacity.NoticeOf(node)) return notice->certain;
+  if (deps.capacity.LabelsOf(node).empty()) return !kube::HasEnded(pod);
+  const std::string sign = PodNoticeOf(pod).value_or(Notice()).sign;
+  return sign.ends_with("DeletionByTaintManager") || sign.ends_with("DeletionByPodGC") ||
+         sign.ends_with("TerminationByKubelet");
 }
 
 constexpr int kPage = 500;  // objects
@@ -154,6 +178,18 @@ PoolOutages::Placed PlacedPods(const JobDeps& deps, const std::string& pool) {
       placed[pod->uid()] = PinnedZone(DemandOf(*pod));
   }
   return placed;
+}
+
+std::vector<UnitLosses::Unit> UnitsWithNodes(const JobDeps& deps, const std::string& pool) {
+  std::vector<UnitLosses::Unit> units;
+  for (const kube::ObjectPtr& pod : deps.stores.pods.List()) {
+    const std::string node = pod->String("/spec/nodeName");
+    if (pod->label(kPoolLabel) != pool || node.empty() || !IsOfKnownJob(deps, *pod)) continue;
+    UnitLosses::Unit& unit = units.emplace_back(pod->uid());
+    unit.start_seconds = SecondsToNode(*pod);
+    unit.lost = WasTaken(deps, *pod, node);
+  }
+  return units;
 }
 
 WaitingLine::Job PlaceInLine(const JobDeps& deps, const TrainingJob& job, const kube::Object& object) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/capacity/unit_losses.h"
 #include "operator/controllers/job_deps.h"
 #include "operator/records/member_slot.h"
 
@@ -23,6 +24,8 @@ bool IsOfKnownJob(const JobDeps& deps, const kube::Object& pod);
 
 // The pods of the pool that have a node, profilers included.
 PoolOutages::Placed PlacedPods(const JobDeps& deps, const std::string& pool);
+// The pods of jobs that have nodes of the pool, and those whose nodes were taken from them.
+std::vector<UnitLosses::Unit> UnitsWithNodes(const JobDeps& deps, const std::string& pool);
 
 WaitingLine::Job PlaceInLine(const JobDeps& deps, const TrainingJob& job, const kube::Object& object);
 

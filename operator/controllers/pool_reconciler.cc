@@ -17,10 +17,17 @@
 namespace medley::ops {
 namespace {
 
+// Less than kMostHoursBetweenLooks, so that the hours of units count.
+constexpr base::nanoseconds kBetweenLooks = std::chrono::hours(1);
+
 PodDemand UnitOf(const ResourcePool& pool) {
   kube::Object pod;
   pod.mutable_json()["spec"] = UnitPodSpec(pool);
   return DemandOf(pod);
+}
+
+std::optional<base::nanoseconds> Sooner(std::optional<base::nanoseconds> a, std::optional<base::nanoseconds> b) {
+  return a && b ? std::min(*a, *b) : a ? a : b;
 }
 
 }  // namespace
@@ -30,6 +37,7 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
   if (object == nullptr || object->deleting()) {
     deps_.metrics.RemovePool(key.name);
     deps_.outages.Forget(key.name);
+    losses_.Forget(key.name);
     return Result{};
   }
   Result result;
@@ -48,7 +56,7 @@ absl::StatusOr<Result> PoolReconciler::Reconcile(const kube::Key& key) {
     Price(*pool, status);
     Units(*pool, status);
     CheckOwner(*pool);
-    result.requeue_after = Outages(*pool, status);
+    result.requeue_after = Sooner(Outages(*pool, status), Lifetimes(*pool, status));
     Available(*pool, status);
     Profiles(*pool, status);
     const PoolUnits& units = status.units;
@@ -152,6 +160,18 @@ std::optional<base::nanoseconds> PoolReconciler::Outages(const ResourcePool& poo
     next = next ? std::min(*next, left) : left;
   }
   return next;
+}
+
+std::optional<base::nanoseconds> PoolReconciler::Lifetimes(const ResourcePool& pool, PoolStatus& status) {
+  if (!pool.IsSpot()) {
+    status.lifetimes = PoolLifetimes();
+    losses_.Forget(pool.name);
+    return std::nullopt;
+  }
+  const std::vector<UnitLosses::Unit> units = UnitsWithNodes(deps_, pool.name);
+  const PoolLifetimes now = losses_.See(pool.object, units, deps_.clock.Now());
+  if (now.DiffersFrom(status.lifetimes)) status.lifetimes = now;
+  return units.empty() ? std::nullopt : std::optional(kBetweenLooks);
 }
 
 void PoolReconciler::Available(const ResourcePool& pool, PoolStatus& status) const {

@@ -27,6 +27,8 @@ class PoolReconciler final : public Reconciler {
   void Price(const ResourcePool& pool, PoolStatus& status) const;
   // Returns when it must be looked at again, at the latest; nullopt: after a change.
   std::optional<base::nanoseconds> Outages(const ResourcePool& pool, PoolStatus& status) const;
+  // The same. Only pools of spot machines.
+  std::optional<base::nanoseconds> Lifetimes(const ResourcePool& pool, PoolStatus& status);
   void Available(const ResourcePool& pool, PoolStatus& status) const;
   void Units(const ResourcePool& pool, PoolStatus& status) const;
   void Profiles(const ResourcePool& pool, PoolStatus& status) const;
@@ -34,6 +36,7 @@ class PoolReconciler final : public Reconciler {
   void CheckOwner(const ResourcePool& pool);
 
   const JobDeps deps_;
+  UnitLosses losses_;
   base::Mutex mutex_;
   std::set<std::string> shared_ ABSL_GUARDED_BY(mutex_);  // pools of which a warning was logged
 };

@@ -5,6 +5,7 @@
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/replanning.h"
 #include "operator/lifecycle/sizes.h"
+#include "operator/records/interruptions.h"
 #include "operator/records/memory_check.h"
 #include "operator/records/program_plan.h"
 
@@ -70,11 +71,12 @@ absl::StatusOr<SearchAnswer> AskOnce(Pass& pass, const TrainingJob& job, const P
     DropSearch(pass);
     return SearchAnswer{false, WithoutUnits(*search.request)};
   }
+  const std::vector<PoolOffer> offers = search.offered->pools.Offers();
   if (job.program) {
     DropSearch(pass);
     model::PlanRequest request = *search.request;
     SetScaling(request.model, SizesOf(pass));
-    return SearchAnswer{false, PlanProgram(request, job.program->legal_units)};
+    return SearchAnswer{false, PlanProgram(request, job.program->legal_units, LostSharesOf(job, offers))};
   }
   MEDLEY_ASSIGN_OR_RETURN(const std::optional<AskForPlan::Outcome> outcome,
                           pass.Ask(AskForPlan{search.request, UrgencyOf(search)}));
@@ -83,7 +85,10 @@ absl::StatusOr<SearchAnswer> AskOnce(Pass& pass, const TrainingJob& job, const P
     return SearchAnswer{true, std::nullopt};
   }
   DropSearch(pass);
-  if (outcome->result.ok()) return SearchAnswer{false, WithPrice(*outcome->result, *search.request)};
+  if (outcome->result.ok()) {
+    return SearchAnswer{false,
+                        WithPaidPrices(job, offers, *search.request, WithPrice(*outcome->result, *search.request))};
+  }
   ExplainRefusal(pass, job, *outcome);
   return SearchAnswer();
 }

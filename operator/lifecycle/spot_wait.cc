@@ -8,6 +8,7 @@
 
 #include "operator/lifecycle/pass.h"
 #include "operator/lifecycle/pod_state.h"
+#include "operator/records/interruptions.h"
 #include "operator/spot/decide.h"
 
 namespace medley::ops::lifecycle {
@@ -22,7 +23,7 @@ double HourOf(const Pass& pass) { return base::ToSeconds(pass.world.steady.time_
 
 bool IsSpot(const UsablePools& pools, const std::string& name) {
   const PoolView* view = pools.Find(name);
-  return view != nullptr && view->pool.offering && view->pool.offering->capacity_type == "spot";
+  return view != nullptr && view->pool.IsSpot();
 }
 
 std::set<std::string> SpotPools(const UsablePools& pools, const std::set<std::string>& names) {
@@ -76,6 +77,32 @@ double StartSeconds(const UsablePools& pools, const std::set<std::string>& names
     if (autoscaled) longest = std::max(longest, view->pool.provision_timeout_seconds);
   }
   return longest + inputs.warm_up_seconds + inputs.pause_seconds;
+}
+
+// What part of the paid USD of these units is expected to be lost.
+double LostShareOfAll(const TrainingJob& job, const UsablePools& pools, const std::map<std::string, int>& units,
+                      const std::map<std::string, double>& usd) {
+  double lost = 0, all = 0;
+  for (const auto& [pool, count] : units) {
+    const PoolView* view = pools.Find(pool);
+    const auto price = usd.find(pool);
+    if (view == nullptr || price == usd.end()) continue;
+    all += count * price->second;
+    lost += count * price->second * LostShareOf(job, view->pool) * (job.program ? count : 1);
+  }
+  return all > 0 ? lost / all : 0;
+}
+
+// For a job without a deadline each unit is lost by itself, as the pools' own records say. One loss an hour of a second
+// costs 1 / 3600.
+void AddLostShares(const Pass& pass, const TrainingJob& job, const UsablePools& pools, const model::PlanResult& found,
+                   MoveInputs& inputs) {
+  std::map<std::string, int> present, next;
+  for (const MemberSlot& slot : pass.memory.stored_plan.record->slots) ++present[slot.pool];
+  for (const model::ProvisionedStage& stage : found.plan->stages) next[stage.resource_type] += stage.units;
+  inputs.seconds_per_loss = 1;
+  inputs.current_losses_per_hour = kHour * LostShareOfAll(job, pools, present, pools.paid);
+  inputs.candidate_losses_per_hour = kHour * LostShareOfAll(job, pools, next, pools.prices);
 }
 
 struct Comparison {
@@ -142,8 +169,12 @@ bool WaitsForSpot(Pass& pass) { return pass.Lasts(pass.memory.spot_wait.wait); }
 
 void AddSpotRisk(const Pass& pass, const TrainingJob& job, const PlanSearch& search, const model::PlanResult& found,
                  MoveInputs& inputs) {
-  if (job.objective.deadline_seconds <= 0 || !found.plan) return;
+  if (!found.plan) return;
   const UsablePools& pools = search.offered->pools;
+  if (job.objective.deadline_seconds <= 0) {
+    AddLostShares(pass, job, pools, found, inputs);
+    return;
+  }
   const auto losses = [&](const std::set<std::string>& names) {
     const std::set<std::string> spot = SpotPools(pools, names);
     return spot.empty() ? 0 : RatesTogether(pass, spot).losses_per_hour;

@@ -34,7 +34,8 @@ void NoteSpotUnits(Pass& pass, const TrainingJob& job, const UsablePools& pools)
 // True while a job that decided to wait for spot units looks at nothing else.
 bool WaitsForSpot(Pass& pass);
 
-// Fills in what interruptions of spot units are expected to cost. Does nothing for a job without a deadline.
+// Fills in what interruptions of spot units are expected to cost: by what the job itself saw if it has a deadline, else
+// by what the statuses of the pools say (operator/records/interruptions.h).
 void AddSpotRisk(const Pass& pass, const TrainingJob& job, const PlanSearch& search, const model::PlanResult& found,
                  MoveInputs& inputs);
 

@@ -22,6 +22,7 @@
 #include "common/model/provisioned_plan.h"
 #include "common/model/resource.h"
 #include "common/model/synchronisation.h"
+#include "operator/records/interruptions.h"
 
 namespace medley::ops {
 namespace {
@@ -212,6 +213,7 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
     AddCpus(profile.units, *offer.pool, resource);
     request.resources.push_back(std::move(resource));
   }
+  AddInterruptions(job, offers, request);
   request.server_type = ServerPool(job, offers);
   if (request.server_type.empty()) request.server_type = offers.front().pool->name;
   if (job.server_pool.empty()) request.rows = model::RowsPlace::kAny;

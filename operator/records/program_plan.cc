@@ -24,7 +24,8 @@ struct Choice {
   double throughput = 0;  // samples/s
   double seconds = 0;     // to the end
   double usd_per_hour = 0;
-  double usd() const { return seconds / kHour * usd_per_hour; }
+  double lost = 0;  // part of the paid time
+  double usd() const { return seconds / kHour * usd_per_hour * (1 + lost); }
 };
 
 // On `units` of the pool; 0: it was not measured.
@@ -86,11 +87,13 @@ std::tuple<double, double, int> Rank(model::Objective objective, const Choice& c
   return {usd, choice.units, choice.units};
 }
 
-std::vector<Choice> Choices(const model::PlanRequest& request, const std::vector<int>& legal_units) {
+std::vector<Choice> Choices(const model::PlanRequest& request, const std::vector<int>& legal_units,
+                            const LostShares& lost) {
   const double batch = request.training.profile_batch_size;
   const double samples = request.training.TotalSamples();
   std::vector<Choice> choices;
   for (const model::Resource& resource : request.resources) {
+    const auto share = lost.find(resource.name);
     int most = resource.limit;
     if (request.constraints.max_units > 0) most = std::min(most, request.constraints.max_units);
     for (int units = std::max(1, request.constraints.min_units); units <= most; ++units) {
@@ -98,7 +101,8 @@ std::vector<Choice> Choices(const model::PlanRequest& request, const std::vector
       const double step = StepSeconds(request, resource.name, units);
       if (step <= 0) continue;
       const double throughput = batch / step;
-      choices.push_back({&resource, units, throughput, samples / throughput, units * resource.price_per_unit_hour});
+      choices.push_back({&resource, units, throughput, samples / throughput, units * resource.price_per_unit_hour,
+                         share == lost.end() ? 0 : units * share->second});
     }
   }
   return choices;
@@ -164,12 +168,13 @@ void SetScaling(model::Model& model, const MeasuredSizes& measured) {
   }
 }
 
-model::PlanResult PlanProgram(const model::PlanRequest& request, const std::vector<int>& legal_units) {
+model::PlanResult PlanProgram(const model::PlanRequest& request, const std::vector<int>& legal_units,
+                              const LostShares& lost) {
   model::PlanResult result;
   result.planner = "program";
   result.seed = request.planner.seed;
   result.resources = request.resources;
-  const std::vector<Choice> choices = Choices(request, legal_units);
+  const std::vector<Choice> choices = Choices(request, legal_units, lost);
   const Choice* best = nullptr;
   std::optional<model::Reason> nearest;
   double nearest_seconds = std::numeric_limits<double>::infinity();

@@ -17,14 +17,19 @@ namespace medley::ops {
 // How long steps took, by pool.
 using MeasuredSizes = std::map<std::string, std::vector<SizeMeasure>>;
 
+// What part of the paid time the losses of one unit cost, by pool (interruptions.h); absent: nothing.
+using LostShares = std::map<std::string, double>;
+
 // Puts a scaling curve for each pool into the profile of a program, whose compute_seconds are those of a step on one
 // unit: compute_seconds (1 - compute_parallel + compute_parallel / k) + sync_seconds log2 k. A pool that was measured
 // on one number of units only scales as the pool that was measured on most does, where there is one.
 void SetScaling(model::Model& model, const MeasuredSizes& measured);
 
-// `request`: its model is the one layer of the program's profile, with its scaling curves (SetScaling). `legal_units`:
-// the sizes that may be chosen; empty: any. The best by the request's objective within its constraints; of equally good
-// ones, that of fewer units, then of the pool first named. Without one, the reasons say what the best sizes lack.
-model::PlanResult PlanProgram(const model::PlanRequest& request, const std::vector<int>& legal_units);
+// `request`: its model is the one layer of the program's profile, with its scaling curves (SetScaling).
+// `legal_units`: the sizes that may be chosen; empty: any. The best by the request's objective within its
+// constraints; of equally good ones, that of fewer units, then of the pool first named. Without one, the reasons say
+// what the best sizes lack. USD are with what is expected to be lost: each unit's loss stops all units.
+model::PlanResult PlanProgram(const model::PlanRequest& request, const std::vector<int>& legal_units,
+                              const LostShares& lost = {});
 
 }  // namespace medley::ops

@@ -81,6 +81,8 @@ TEST(TrimTest, APodKeepsWhatTheOperatorReads) {
     EXPECT_EQ(trimmed.At(path), whole.At(path)) << path;
   }
   EXPECT_EQ(trimmed.String("/status/conditions/1/type"), "PodScheduled");
+  // When the pod got its node: the bill, and the time that new units of a pool take, begin there.
+  EXPECT_EQ(trimmed.String("/status/conditions/1/lastTransitionTime"), "2026-01-01T00:00:00Z");
   kube::Object again = trimmed;
   TrimPod(again);
   EXPECT_EQ(again.json(), trimmed.json());

@@ -1,7 +1,10 @@
 // A job with a deadline whose spot units are lost: it waits while there is time, and is not late.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "common/base/testing/status_matchers.h"
+#include "common/model/planning.h"
 #include "tests/unit/operator/lifecycle/fake_cluster.h"
 
 namespace medley::ops::lifecycle {
@@ -89,6 +92,29 @@ TEST(SpotWaitTest, AnOperatorThatRestartsWaitsTooAndIsNotLate) {
   }
   EXPECT_TRUE(cluster.HasEvent("ReplanConsidered", "stay (WaitsForSpot)")) << cluster.trace();
   EXPECT_EQ(PoolOfPlan(cluster), "b") << cluster.trace();
+}
+
+// Units of a cost less and are lost ten times an hour, each time for three minutes.
+TEST(SpotWaitTest, APoolWhoseUnitsAreLostOftenIsNotTheCheapest) {
+  for (const bool lost_often : {false, true}) {
+    FakeCluster cluster;
+    cluster.pools["a"].zone_prices = {{"z0", 1}};
+    cluster.pools["b"].price = 1.3;
+    cluster.pools.erase("c");
+    cluster.planner = [](model::PlanRequest request) {
+      std::ranges::sort(request.resources, {}, &model::Resource::price_per_unit_hour);
+      return FakeCluster::FirstPoolWithRoom(request);
+    };
+    cluster.pool_patches["a"] = {{"status",
+                                  {{"interruptions",
+                                    {{"unitHours", "100"},
+                                     {"losses", lost_often ? "1240" : "0"},
+                                     {"startSeconds", "180"},
+                                     {"updated", "2026-01-01T00:00:00Z"}}}}}};
+    ASSERT_TRUE(cluster.RunUntilTraining()) << cluster.trace();
+    EXPECT_EQ(PoolOfPlan(cluster), lost_often ? "b" : "a") << cluster.trace();
+    EXPECT_NEAR(cluster.stored_plan()->plan.estimate.usd_per_hour, lost_often ? 2.6 : 2, 1e-9);
+  }
 }
 
 }  // namespace
