@@ -20,7 +20,6 @@ find_package(benchmark REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
-pkg_check_modules(ROCKSDB REQUIRED IMPORTED_TARGET rocksdb)
 
 # Arrow C++ of the wheel that ./dev setup parquet installs; without it there is no target medley-columns.
 find_path(MEDLEY_ARROW libarrow.so.2600 PATHS ${CMAKE_SOURCE_DIR}/build/wheels-arrow/pyarrow NO_DEFAULT_PATH

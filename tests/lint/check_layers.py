@@ -227,7 +227,6 @@ ARROWS = {
 HEAVY = {
     r"torch/|ATen/|c10/": ["worker/aten", "worker/torchscript", "reproductions/torch_net", "tests/unit/worker/model"],
     r"oneapi/": ["worker/model"],
-    r"rocksdb/": ["worker/cold"],
     r"arrow/|parquet/": ["worker/arrow"],
     r"cuda|cublas|cudnn|nccl|c10/cuda|ATen/cuda": ["worker/device"],
     r"Eigen/": ["scheduler-service/policy_net", "reproductions/heterps", "worker/model"],
@@ -239,7 +238,7 @@ HEAVY = {
     r"spdlog/": ["common/base"],
     r"yaml-cpp/": ["common/document"],
 }
-HEADER_FREE = r"grpcpp/|rocksdb/|CLI/|spdlog/|prometheus/|torch/|Eigen/|curl/|yaml-cpp/|boost/"
+HEADER_FREE = r"grpcpp/|CLI/|spdlog/|prometheus/|torch/|Eigen/|curl/|yaml-cpp/|boost/"
 # Types and calls of CUDA and NCCL, also those that other headers bring along. LibTorch's at::kCUDA is neither.
 CUDA_NAME = re.compile(r"\b(cuda[A-Z]\w*|nccl[A-Z]\w*|c10::cuda|at::cuda|CU(stream|event)_st)\b")
 CUDA_FOLDERS = ["worker/device"]

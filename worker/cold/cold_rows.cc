@@ -1,61 +1,33 @@
 #include "worker/cold/cold_rows.h"
 
-#include <rocksdb/cache.h>
-#include <rocksdb/convenience.h>
-#include <rocksdb/db.h>
-#include <rocksdb/filter_policy.h>
-#include <rocksdb/sst_file_manager.h>
-#include <rocksdb/table.h>
-#include <rocksdb/write_batch.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstring>
-#include <string>
 #include <utility>
 
+#include "common/base/mutex.h"
 #include "common/base/status.h"
+#include "worker/cold/key_index.h"
+#include "worker/cold/row_log.h"
 #include "worker/cold/scratch_folder.h"
 
 namespace medley::worker {
 namespace {
 
-constexpr size_t kKeyBytes = sizeof(uint32_t) + sizeof(uint64_t);
-constexpr size_t kTogether = 64;  // keys of one look-up
-using KeyText = std::array<char, kKeyBytes>;
+constexpr size_t kTogether = 512;          // keys of one look-up
+constexpr int64_t kLivePerGarbage = 2;     // records of a log; more garbage is removed
+constexpr uint32_t kLeastGarbage = 2;      // segments of it
+constexpr uint32_t kCopiedTogether = 512;  // records
+constexpr uint32_t kWorthIt = 8;           // one of so many records of a segment is garbage: it is copied to make room
 
-// In the order of table and key.
-KeyText TextOf(uint32_t table, uint64_t key) {
-  KeyText text;
-  const uint32_t first = __builtin_bswap32(table);
-  const uint64_t second = __builtin_bswap64(key);
-  std::memcpy(text.data(), &first, sizeof first);
-  std::memcpy(text.data() + sizeof first, &second, sizeof second);
-  return text;
-}
-static_assert(std::endian::native == std::endian::little);
+struct Table {
+  std::unique_ptr<RowLog> log;
+  std::unique_ptr<KeyIndex> index;
+};
 
-uint64_t KeyOf(const rocksdb::Slice& text) {
-  uint64_t key = 0;
-  std::memcpy(&key, text.data() + sizeof(uint32_t), sizeof key);
-  return __builtin_bswap64(key);
-}
-
-rocksdb::Slice SliceOf(const KeyText& text) { return {text.data(), text.size()}; }
-std::span<const std::byte> BytesOf(const rocksdb::Slice& slice) {
-  return {reinterpret_cast<const std::byte*>(slice.data()), slice.size()};
-}
-
-absl::Status StatusOf(const rocksdb::Status& status, const char* what, const std::filesystem::path& folder) {
-  if (status.ok()) return absl::OkStatus();
-  if (status.IsCorruption()) {
-    return base::DataLoss("{} in {}: the disk has damaged them: {}", what, folder.string(), status.ToString());
-  }
-  if (status.IsNoSpace() || status.subcode() == rocksdb::Status::kSpaceLimit) {
-    return base::ResourceExhausted("{} in {}: the disk is full: {}", what, folder.string(), status.ToString());
-  }
-  return base::Unavailable("{} in {}: {}", what, folder.string(), status.ToString());
+absl::Status Damaged(const std::filesystem::path& folder) {
+  return base::DataLoss("reading cold rows in {}: the disk has damaged them", folder.string());
 }
 
 }  // namespace
@@ -64,161 +36,309 @@ class ColdRows::Rep {
  public:
   static absl::StatusOr<std::unique_ptr<Rep>> Open(const Options& options) {
     MEDLEY_ASSIGN_OR_RETURN(ScratchFolder folder, ScratchFolder::Make(options.folder, kPrefix));
-    std::unique_ptr<Rep> rep(new Rep(std::move(folder), options));
-    const rocksdb::Options settings = rep->Settings(std::max(options.memory_bytes, kLeastMemory));
-    rocksdb::DB* db = nullptr;
-    const rocksdb::Status opened = rocksdb::DB::Open(settings, (rep->path() / "rows").string(), &db);
-    MEDLEY_RETURN_IF_ERROR(StatusOf(opened, "opening a store for cold rows", rep->path()));
-    rep->db_.reset(db);
+    std::unique_ptr<Rep> rep(new Rep(std::move(folder), options.most_bytes));
+    for (size_t t = 0; t < options.row_bytes.size(); ++t) {
+      Table table;
+      MEDLEY_ASSIGN_OR_RETURN(table.log,
+                              RowLog::Create(rep->path() / fmt::format("table-{}.rows", t), options.row_bytes[t]));
+      MEDLEY_ASSIGN_OR_RETURN(table.index, KeyIndex::Create(rep->path() / fmt::format("table-{}.index", t)));
+      rep->tables_.push_back(std::move(table));
+    }
     return rep;
   }
 
-  ~Rep() {
-    if (db_ != nullptr) rocksdb::CancelAllBackgroundWork(db_.get(), /*wait=*/true);
-  }
-
   absl::Status Put(std::span<const Row> rows) {
-    rocksdb::WriteBatch batch;
-    for (const Row& row : rows) {
-      batch.Put(SliceOf(TextOf(row.table, row.key)),
-                rocksdb::Slice(reinterpret_cast<const char*>(row.bytes.data()), row.bytes.size()));
+    base::MutexLock writing(writing_);
+    std::vector<const Row*> of_table;
+    for (uint32_t t = 0; t < tables_.size(); ++t) {
+      of_table.clear();
+      for (const Row& row : rows) {
+        if (row.table == t) of_table.push_back(&row);
+      }
+      if (!of_table.empty()) MEDLEY_RETURN_IF_ERROR(PutInto(tables_[t], of_table));
     }
-    if (most_bytes_ > 0 && DiskBytes() + static_cast<int64_t>(batch.GetDataSize()) > most_bytes_) {
-      return base::ResourceExhausted("writing cold rows in {}: they may take {} bytes, and take {}", path().string(),
-                                     most_bytes_, DiskBytes());
-    }
-    rocksdb::WriteOptions options;
-    options.disableWAL = true;
-    rocksdb::Status status = db_->Write(options, &batch);
-    if (!status.ok() && db_->Resume().ok()) status = db_->Write(options, &batch);  // there may be space by now
-    return StatusOf(status, "writing cold rows", path());
+    return absl::OkStatus();
   }
 
   absl::Status Get(uint32_t table, std::span<const uint64_t> keys,
                    absl::FunctionRef<void(size_t, std::span<const std::byte>)> found) const {
-    std::array<KeyText, kTogether> texts;
-    std::array<rocksdb::Slice, kTogether> slices;
-    std::array<rocksdb::PinnableSlice, kTogether> values;
-    std::array<rocksdb::Status, kTogether> statuses;
     for (size_t first = 0; first < keys.size(); first += kTogether) {
-      const size_t count = std::min(kTogether, keys.size() - first);
-      bool ascends = true;
-      for (size_t i = 0; i < count; ++i) {
-        texts[i] = TextOf(table, keys[first + i]);
-        slices[i] = SliceOf(texts[i]);
-        values[i].Reset();
-        ascends = ascends && (i == 0 || keys[first + i - 1] < keys[first + i]);
-      }
-      db_->MultiGet(rocksdb::ReadOptions(), db_->DefaultColumnFamily(), count, slices.data(), values.data(),
-                    statuses.data(), ascends);
-      for (size_t i = 0; i < count; ++i) {
-        if (statuses[i].IsNotFound()) continue;
-        MEDLEY_RETURN_IF_ERROR(StatusOf(statuses[i], "reading cold rows", path()));
-        found(first + i, BytesOf(values[i]));
-      }
+      const auto some = keys.subspan(first, std::min(kTogether, keys.size() - first));
+      MEDLEY_RETURN_IF_ERROR(
+          GetSome(tables_[table], some, [&](size_t i, std::span<const std::byte> bytes) { found(first + i, bytes); }));
     }
     return absl::OkStatus();
   }
 
   int64_t DiskBytes() const {
-    uint64_t in_memory = 0;
-    db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &in_memory);
-    return static_cast<int64_t>(files_->GetTotalSize() + in_memory);
+    base::MutexLock lock(mutex_);
+    return Bytes();
   }
-
-  rocksdb::DB& db() const { return *db_; }
   const std::filesystem::path& path() const { return folder_.path(); }
+  const Table& table(uint32_t number) const { return tables_[number]; }
+  std::vector<std::vector<RowLog::Segment>> Segments() const {
+    base::MutexLock lock(mutex_);
+    std::vector<std::vector<RowLog::Segment>> segments;
+    for (const Table& table : tables_) segments.push_back(table.log->segments());
+    return segments;
+  }
 
  private:
-  Rep(ScratchFolder folder, const Options& options) : folder_(std::move(folder)), most_bytes_(options.most_bytes) {}
+  // A record that may be of a key.
+  struct Reading {
+    size_t key = 0;
+    uint32_t place = 0;
+    std::shared_ptr<const RowLog::Extent> extent;
+    bool is_read = false;
+  };
 
-  rocksdb::Options Settings(int64_t memory) {
-    const auto bytes = static_cast<size_t>(memory);
-    rocksdb::Options options;
-    options.create_if_missing = true;
-    options.error_if_exists = true;
-    options.write_buffer_size = bytes / 6;  // three of them, and half of the memory for filters, indices and blocks
-    options.max_write_buffer_number = 3;
-    options.compression = rocksdb::kNoCompression;  // floats: it would save little, and cost each miss
-    options.compaction_style = rocksdb::kCompactionStyleUniversal;
-    options.max_background_jobs = 2;
-    options.max_open_files = 256;
-    options.info_log_level = rocksdb::WARN_LEVEL;
-    options.keep_log_file_num = 1;
-    options.avoid_flush_during_shutdown = true;
-    options.stats_dump_period_sec = 0;
-    options.stats_persist_period_sec = 0;
-    files_.reset(rocksdb::NewSstFileManager(rocksdb::Env::Default()));
-    options.sst_file_manager = files_;
-    rocksdb::BlockBasedTableOptions table;
-    table.block_size = 2048;  // a miss wants one row
-    table.checksum = rocksdb::kXXH3;
-    table.format_version = 5;
-    table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
-    table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
-    table.partition_filters = true;
-    table.cache_index_and_filter_blocks = true;
-    table.cache_index_and_filter_blocks_with_high_priority = true;
-    table.block_cache = rocksdb::NewLRUCache(bytes / 2, /*num_shard_bits=*/2, /*strict_capacity_limit=*/false, 0.8);
-    options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-    return options;
+  Rep(ScratchFolder folder, int64_t most_bytes) : folder_(std::move(folder)), most_bytes_(most_bytes) {}
+
+  int64_t Bytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    int64_t bytes = 0;
+    for (const Table& table : tables_) bytes += table.log->bytes() + table.index->bytes();
+    return bytes;
   }
 
-  ScratchFolder folder_;
+  absl::Status GetSome(const Table& table, std::span<const uint64_t> keys,
+                       absl::FunctionRef<void(size_t, std::span<const std::byte>)> found) const {
+    std::vector<Reading> readings;
+    readings.reserve(keys.size());
+    {
+      base::MutexLock lock(mutex_);
+      for (const uint64_t key : keys) table.index->Prefetch(KeyIndex::Hash(key));
+      KeyIndex::Places places;
+      for (size_t k = 0; k < keys.size(); ++k) {
+        places.clear();
+        MEDLEY_RETURN_IF_ERROR(table.index->Find(KeyIndex::Hash(keys[k]), places));
+        for (const uint32_t place : places) readings.push_back({k, place, table.log->ExtentOf(place)});
+      }
+    }
+    const size_t record = table.log->record_bytes();
+    std::vector<std::byte> records(readings.size() * record);
+    const auto of = [&](size_t r) { return std::span(records).subspan(r * record, record); };
+    for (size_t r = 0; r < readings.size(); ++r) readings[r].is_read = table.log->ReadNow(readings[r].place, of(r));
+    for (size_t r = 0; r < readings.size(); ++r) {
+      if (!readings[r].is_read) MEDLEY_RETURN_IF_ERROR(table.log->Read(readings[r].place, of(r)));
+      if (!table.log->IsWhole(of(r).data())) return Damaged(path());
+      const size_t k = readings[r].key;
+      if (RowLog::KeyOf(of(r).data()) == keys[k]) found(k, of(r).subspan(RowLog::kHeadBytes));
+    }
+    return absl::OkStatus();
+  }
+
+  // Writes records and, with the lock, calls placed(i, place) for each.
+  absl::Status Append(Table& table, std::span<const std::byte> records,
+                      absl::FunctionRef<absl::Status(size_t i, uint32_t place)> placed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) {
+    RowLog& log = *table.log;
+    std::vector<RowLog::Piece> pieces;
+    {
+      base::MutexLock lock(mutex_);
+      MEDLEY_ASSIGN_OR_RETURN(pieces, log.Reserve(static_cast<uint32_t>(records.size() / log.record_bytes())));
+    }
+    absl::Status status;
+    auto left = records;
+    for (const RowLog::Piece& piece : pieces) {
+      const size_t bytes = piece.count * log.record_bytes();
+      if (status.ok()) status = log.Write(piece, left.first(bytes));
+      left = left.subspan(bytes);
+    }
+    base::MutexLock lock(mutex_);
+    if (!status.ok()) {
+      log.GiveBack(pieces);
+      return status;
+    }
+    size_t i = 0;
+    for (const RowLog::Piece& piece : pieces) {
+      for (uint32_t n = 0; n < piece.count; ++n) MEDLEY_RETURN_IF_ERROR(placed(i++, piece.first + n));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status PutInto(Table& table, std::span<const Row* const> rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) {
+    RowLog& log = *table.log;
+    KeyIndex& index = *table.index;
+    const size_t record = log.record_bytes();
+    MEDLEY_RETURN_IF_ERROR(MakeRoom(static_cast<int64_t>(rows.size() * record)));
+    std::vector<std::byte> records(rows.size() * record);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      MEDLEY_CHECK(rows[r]->bytes.size() == log.row_bytes(), "rows of a table have one size");
+      log.Compose(rows[r]->key, rows[r]->bytes, records.data() + r * record);
+    }
+    KeyIndex::Places places;
+    const auto placed = [&](size_t r, uint32_t place) ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
+      constexpr size_t kAhead = 8;
+      if (r + kAhead < rows.size()) index.Prefetch(KeyIndex::Hash(rows[r + kAhead]->key));
+      const uint32_t hash = KeyIndex::Hash(rows[r]->key);
+      places.clear();
+      MEDLEY_RETURN_IF_ERROR(index.Find(hash, places));
+      bool found = false;
+      for (const uint32_t old : places) {
+        if (!rows[r]->has_copy || places.size() > 1) {
+          MEDLEY_ASSIGN_OR_RETURN(const uint64_t key, KeyAt(log, old));
+          if (key != rows[r]->key) continue;
+        }
+        MEDLEY_RETURN_IF_ERROR(index.Move(hash, old, place));
+        log.SetDead(old);
+        found = true;
+        break;
+      }
+      if (!found) MEDLEY_RETURN_IF_ERROR(index.Add(hash, place));
+      log.SetLive(place);
+      return absl::OkStatus();
+    };
+    MEDLEY_RETURN_IF_ERROR(Append(table, records, placed));
+    return Clean(table, static_cast<uint32_t>(rows.size()));
+  }
+
+  absl::StatusOr<uint64_t> KeyAt(const RowLog& log, uint32_t place) const {
+    std::vector<std::byte> record(log.record_bytes());
+    MEDLEY_RETURN_IF_ERROR(log.Read(place, record));
+    if (!log.IsWhole(record.data())) return Damaged(path());
+    return RowLog::KeyOf(record.data());
+  }
+
+  // Copies at most about twice as many records as rows were put.
+  absl::Status Clean(Table& table, uint32_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) {
+    for (uint32_t copied = 0; copied < 2 * rows; copied += kCopiedTogether) {
+      {
+        base::MutexLock lock(mutex_);
+        const int64_t least = int64_t{kLeastGarbage} * table.log->slots();
+        if (table.log->garbage() <= std::max(least, table.log->live() / kLivePerGarbage)) break;
+      }
+      const absl::Status cleaned = CleanSome(table).status();
+      if (absl::IsResourceExhausted(cleaned)) break;  // what was put is there
+      MEDLEY_RETURN_IF_ERROR(cleaned);
+    }
+    return absl::OkStatus();
+  }
+
+  // Removes garbage of any log where the disk may not have more bytes.
+  absl::Status MakeRoom(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) {
+    if (most_bytes_ <= 0) return absl::OkStatus();
+    for (size_t t = 0; DiskBytes() + bytes > most_bytes_;) {
+      if (t == tables_.size()) {
+        return base::ResourceExhausted("writing cold rows in {}: they may take {} bytes, and take {}", path().string(),
+                                       most_bytes_, DiskBytes());
+      }
+      MEDLEY_ASSIGN_OR_RETURN(const bool some, CleanSome(tables_[t]));
+      if (!some) ++t;
+    }
+    return absl::OkStatus();
+  }
+
+  // Copies live records of the emptiest segment to the end of the log. False: there is too little garbage.
+  absl::StatusOr<bool> CleanSome(Table& table) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) {
+    RowLog& log = *table.log;
+    std::vector<uint32_t> old;
+    std::shared_ptr<const RowLog::Extent> extent;
+    {
+      base::MutexLock lock(mutex_);
+      const auto number = log.Emptiest();
+      if (!number) return false;
+      const RowLog::Segment& segment = log.segments()[*number];
+      if (segment.used - segment.live < segment.used / kWorthIt) return false;
+      if (segment.live == 0) {
+        log.Drop(*number);
+        return true;
+      }
+      extent = segment.extent;
+      for (size_t word = 0; word < segment.bits.size() && old.size() < kCopiedTogether; ++word) {
+        for (uint64_t bits = segment.bits[word]; bits != 0; bits &= bits - 1) {
+          old.push_back(
+              log.PlaceOf(*number, static_cast<uint32_t>(word * 64) + static_cast<uint32_t>(std::countr_zero(bits))));
+        }
+      }
+    }
+    const size_t record = log.record_bytes();
+    std::vector<std::byte> read((old.back() - old.front() + 1) * record), records(old.size() * record);
+    MEDLEY_RETURN_IF_ERROR(log.Read(old.front(), read));
+    for (size_t i = 0; i < old.size(); ++i) {
+      const std::byte* const from = read.data() + (old[i] - old.front()) * record;
+      if (!log.IsWhole(from)) return Damaged(path());
+      std::copy_n(from, record, records.data() + i * record);
+    }
+    const auto placed = [&](size_t i, uint32_t place) ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
+      const uint32_t hash = KeyIndex::Hash(RowLog::KeyOf(records.data() + i * record));
+      MEDLEY_RETURN_IF_ERROR(table.index->Move(hash, old[i], place));
+      log.SetDead(old[i]);
+      log.SetLive(place);
+      return absl::OkStatus();
+    };
+    MEDLEY_RETURN_IF_ERROR(Append(table, records, placed));
+    return true;
+  }
+
+  const ScratchFolder folder_;
   const int64_t most_bytes_;
-  std::shared_ptr<rocksdb::SstFileManager> files_;
-  std::unique_ptr<rocksdb::DB> db_;  // after what it uses, before the folder is removed
+  base::Mutex writing_;        // held by the only writer, also while it waits for the disk
+  mutable base::Mutex mutex_;  // guards what logs and indices know; the disk is read and written without it
+  std::vector<Table> tables_;  // constant after Open
 };
 
 namespace {
 
 class TableCursor final : public ColdRows::Cursor {
  public:
-  TableCursor(rocksdb::DB& db, const rocksdb::Snapshot* snapshot, uint32_t table, const std::filesystem::path& folder)
-      : folder_(folder), end_(TextOf(table + 1, 0)), end_slice_(SliceOf(end_)) {
-    rocksdb::ReadOptions options;
-    options.snapshot = snapshot;
-    options.iterate_upper_bound = &end_slice_;
-    options.fill_cache = false;
-    options.readahead_size = size_t{256} << 10;
-    rows_.reset(db.NewIterator(options));
-    rows_->Seek(SliceOf(TextOf(table, 0)));
-  }
+  TableCursor(const RowLog& log, const std::vector<RowLog::Segment>& segments, const std::filesystem::path& folder)
+      : log_(log), segments_(segments), folder_(folder) {}
 
   bool Next(uint64_t& key, std::span<const std::byte>& bytes) override {
-    if (began_ && rows_->Valid()) rows_->Next();
-    began_ = true;
-    if (!rows_->Valid()) return false;
-    key = KeyOf(rows_->key());
-    bytes = BytesOf(rows_->value());
-    return true;
+    for (; status_.ok() && segment_ < segments_.size(); ++segment_, slot_ = 0) {
+      const RowLog::Segment& segment = segments_[segment_];
+      while (slot_ < segment.used && !segment.IsLive(slot_)) ++slot_;
+      if (slot_ >= segment.used) continue;
+      if (!Load(segment)) return false;
+      const auto record = std::span<const std::byte>(records_).subspan((slot_ - first_) * log_.record_bytes());
+      if (!log_.IsWhole(record.data())) {
+        status_ = Damaged(folder_);
+        return false;
+      }
+      ++slot_;
+      key = RowLog::KeyOf(record.data());
+      bytes = record.subspan(RowLog::kHeadBytes, log_.row_bytes());
+      return true;
+    }
+    return false;
   }
-  absl::Status status() const override { return StatusOf(rows_->status(), "reading cold rows", folder_); }
+  absl::Status status() const override { return status_; }
 
  private:
-  const std::filesystem::path& folder_;
-  const KeyText end_;
-  const rocksdb::Slice end_slice_;
-  std::unique_ptr<rocksdb::Iterator> rows_;
-  bool began_ = false;
-};
+  static constexpr size_t kReadTogether = size_t{64} << 10;
 
-class MomentView final : public ColdRows::View {
- public:
-  MomentView(rocksdb::DB& db, const std::filesystem::path& folder)
-      : db_(db), folder_(folder), snapshot_(db.GetSnapshot()) {}
-  ~MomentView() override { db_.ReleaseSnapshot(snapshot_); }
-  std::unique_ptr<ColdRows::Cursor> Open(uint32_t table) const override {
-    return std::make_unique<TableCursor>(db_, snapshot_, table, folder_);
+  bool Load(const RowLog::Segment& segment) {
+    if (loaded_ == segment_ && slot_ >= first_ && slot_ - first_ < count_) return true;
+    loaded_ = segment_;
+    first_ = slot_;
+    count_ = static_cast<uint32_t>(std::clamp<size_t>(kReadTogether / log_.record_bytes(), 1, segment.used - slot_));
+    records_.resize(count_ * log_.record_bytes());
+    status_ = log_.Read(log_.PlaceOf(segment_, slot_), records_);
+    return status_.ok();
   }
 
- private:
-  rocksdb::DB& db_;
+  const RowLog& log_;
+  const std::vector<RowLog::Segment>& segments_;
   const std::filesystem::path& folder_;
-  const rocksdb::Snapshot* const snapshot_;
+  absl::Status status_;
+  uint32_t segment_ = 0, slot_ = 0;
+  uint32_t loaded_ = UINT32_MAX, first_ = 0, count_ = 0;  // what records_ are
+  std::vector<std::byte> records_;
 };
 
 }  // namespace
+
+class ColdRows::MomentView final : public ColdRows::View {
+ public:
+  explicit MomentView(const Rep& rep) : rep_(rep), segments_(rep.Segments()) {}
+  std::unique_ptr<Cursor> Open(uint32_t table) const override {
+    return std::make_unique<TableCursor>(*rep_.table(table).log, segments_[table], rep_.path());
+  }
+
+ private:
+  const Rep& rep_;
+  const std::vector<std::vector<RowLog::Segment>> segments_;
+};
 
 absl::StatusOr<std::unique_ptr<ColdRows>> ColdRows::Open(const Options& options) {
   MEDLEY_ASSIGN_OR_RETURN(std::unique_ptr<Rep> rep, Rep::Open(options));
@@ -232,13 +352,8 @@ absl::Status ColdRows::Get(uint32_t table, std::span<const uint64_t> keys,
                            absl::FunctionRef<void(size_t, std::span<const std::byte>)> found) const {
   return rep_->Get(table, keys, found);
 }
-std::unique_ptr<ColdRows::View> ColdRows::TakeView() const {
-  return std::make_unique<MomentView>(rep_->db(), rep_->path());
-}
+std::unique_ptr<ColdRows::View> ColdRows::TakeView() const { return std::make_unique<MomentView>(*rep_); }
 int64_t ColdRows::DiskBytes() const { return rep_->DiskBytes(); }
-absl::Status ColdRows::Flush() {
-  return StatusOf(rep_->db().Flush(rocksdb::FlushOptions()), "writing cold rows", rep_->path());
-}
 const std::filesystem::path& ColdRows::folder() const { return rep_->path(); }
 
 }  // namespace medley::worker

@@ -1,8 +1,11 @@
-// Rows on the local disk, found by table and key: RocksDB without a log of its own, because what a killed process
-// leaves is of no use. Blocks have checksums, which each read from the disk checks.
+// Rows on the local disk, found by table and key: a log of records for each table, which has no order, and an index of
+// the places of keys. Each record and each part of the index has a checksum, which each use checks. What a killed
+// process leaves is of no use.
 //
-// Thread-safe. Reads wait for the disk; a write is copied, and written in the background. Memory is within
-// Options::memory_bytes: buffers of writes, filters, indices and the cache of blocks.
+// A row that is written again leaves its old record behind. Put copies the live records of the emptiest segments, so
+// that at most about a third of a log is garbage.
+// Thread-safe. Reads and writes wait for the disk. Memory: less than a byte for each row; the system may keep parts of
+// the files in memory, and gives that up where memory is short.
 #pragma once
 
 #include <absl/functional/function_ref.h>
@@ -20,32 +23,32 @@ namespace medley::worker {
 class ColdRows {
  public:
   struct Options {
-    std::filesystem::path folder;             // that it may create a folder of its own in
-    int64_t memory_bytes = int64_t{8} << 20;  // at least kLeastMemory
-    int64_t most_bytes = 0;                   // of the disk; 0: what the disk has
+    std::filesystem::path folder;   // that it may create a folder of its own in
+    std::vector<size_t> row_bytes;  // of a row of each table; > 0
+    int64_t most_bytes = 0;         // of the disk; 0: what the disk has
   };
-  static constexpr int64_t kLeastMemory = int64_t{2} << 20;
   static constexpr char kPrefix[] = "cold-";  // of the folder's name
 
   struct Row {
     uint32_t table = 0;
     uint64_t key = 0;
-    std::span<const std::byte> bytes;
+    std::span<const std::byte> bytes;  // as many as Options say
+    bool has_copy = false;             // the key surely has a row already: then it need not be compared
   };
 
-  // Errors: Unavailable (the folder), those of RocksDB.
+  // Errors: Unavailable (the folder), ResourceExhausted (the disk is full).
   static absl::StatusOr<std::unique_ptr<ColdRows>> Open(const Options& options);
   ~ColdRows();  // removes the folder
 
-  // Writes rows in place of earlier ones with their keys: all of them, or none. Errors: ResourceExhausted where the
-  // budget or the disk is full; the next call tries again.
+  // Writes rows in place of earlier ones with their keys. Errors, which leave some rows unwritten: ResourceExhausted
+  // where the budget or the disk is full; the next call tries again. DataLoss (an earlier row is damaged), Unavailable.
   absl::Status Put(std::span<const Row> rows);
-  // Calls found(i, bytes) for each of `keys` that has a row; ascending keys are faster. Errors: DataLoss (a damaged
-  // row), Unavailable (the disk).
+  // Calls found(i, bytes) for each of `keys` that has a row, in any order. Errors: DataLoss (a damaged row),
+  // Unavailable (the disk).
   absl::Status Get(uint32_t table, std::span<const uint64_t> keys,
                    absl::FunctionRef<void(size_t i, std::span<const std::byte> bytes)> found) const;
 
-  // The rows of a table at one moment, in the order of their keys. Not thread-safe.
+  // The rows of a table at one moment, in no order. Not thread-safe.
   class Cursor {
    public:
     virtual ~Cursor() = default;
@@ -53,7 +56,8 @@ class ColdRows {
     virtual bool Next(uint64_t& key, std::span<const std::byte>& bytes) = 0;
     virtual absl::Status status() const = 0;
   };
-  // The rows of one moment, whatever is written later. `this` must outlive it and its cursors.
+  // The rows of one moment, whatever is written later; a bit of memory for each. The disk keeps what it reads. `this`
+  // must outlive it and its cursors.
   class View {
    public:
     virtual ~View() = default;
@@ -62,12 +66,11 @@ class ColdRows {
   std::unique_ptr<View> TakeView() const;
 
   int64_t DiskBytes() const;
-  // Writes what is in memory to the disk, for tests.
-  absl::Status Flush();
   const std::filesystem::path& folder() const;
 
  private:
   class Rep;
+  class MomentView;
   explicit ColdRows(std::unique_ptr<Rep> rep);
   const std::unique_ptr<Rep> rep_;
 };

@@ -1,5 +1,6 @@
 #include "worker/ps/fetch_ahead.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace medley::worker {
@@ -16,7 +17,14 @@ void FetchAhead::Add(int table, std::vector<uint64_t> keys) {
 
 void FetchAhead::Await() {
   base::MutexLock lock(mutex_);
-  changed_.Wait(mutex_, {}, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return queue_.empty() && !busy_; });
+  changed_.Wait(mutex_, {}, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return queue_.empty() && !busy_with_; });
+}
+
+void FetchAhead::AwaitTable(int table) {
+  base::MutexLock lock(mutex_);
+  changed_.Wait(mutex_, {}, [this, table]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return busy_with_ != table && std::ranges::none_of(queue_, [table](const Keys& k) { return k.table == table; });
+  });
 }
 
 void FetchAhead::Run(std::stop_token stop) {
@@ -24,11 +32,11 @@ void FetchAhead::Run(std::stop_token stop) {
   while (changed_.Wait(mutex_, stop, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !queue_.empty(); })) {
     const Keys next = std::move(queue_.front());
     queue_.pop_front();
-    busy_ = true;
+    busy_with_ = next.table;
     mutex_.unlock();
     fetch_(next.table, next.keys);
     mutex_.lock();
-    busy_ = false;
+    busy_with_.reset();
     changed_.NotifyAll();
   }
 }

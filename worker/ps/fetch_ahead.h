@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -23,6 +24,8 @@ class FetchAhead {
   void Add(int table, std::vector<uint64_t> keys);
   // Waits until all that was added is fetched.
   void Await();
+  // The same for one table.
+  void AwaitTable(int table);
 
  private:
   struct Keys {
@@ -35,7 +38,7 @@ class FetchAhead {
   base::Mutex mutex_;
   base::CondVar changed_;
   std::deque<Keys> queue_ ABSL_GUARDED_BY(mutex_);
-  bool busy_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<int> busy_with_ ABSL_GUARDED_BY(mutex_);  // table
   std::jthread thread_;  // last member: stops and joins before the others are destroyed
 };
 

@@ -75,29 +75,41 @@ absl::StatusOr<size_t> RowStore::ReadFloats(int table, size_t keys) const {
 }
 
 absl::Status RowStore::Read(int table, std::span<const uint64_t> keys, std::span<float> out) {
-  base::MutexLock lock(mutex_);
-  const RowTable* t = Find(table);
-  if (t == nullptr) return base::NotFound("this shard has no table {}", table);
-  const size_t columns = t->columns();
-  if (out.size() != keys.size() * columns) {
-    return base::InvalidArgument("table {}: {} floats do not hold {} rows of {} columns", table, out.size(),
-                                 keys.size(), columns);
+  base::SteadyTime start{}, end{};
+  if (tiers_ != nullptr) {
+    start = tiers_->Now();
+    fetch_ahead_->AwaitTable(table);
+    end = tiers_->Now();
   }
-  MEDLEY_RETURN_IF_ERROR(CheckKeys(t->spec(), keys));
-  const size_t floats = optimizer_.lifetime.Counts() ? t->stride() : columns;
   std::vector<size_t> not_hot;
-  int64_t found = 0;
-  t->ForEach(keys, floats, [&](size_t k, uint32_t row) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    if (tiers_ != nullptr) {
-      if (row == RowTable::kNoRow && tiers_->MayHave()) return not_hot.push_back(k);
-      if (row != RowTable::kNoRow) tiers_->Use(*t, row);
-      found += row != RowTable::kNoRow ? 1 : 0;
+  size_t number = 0;
+  {
+    base::MutexLock lock(mutex_);
+    const RowTable* t = Find(table);
+    if (t == nullptr) return base::NotFound("this shard has no table {}", table);
+    const size_t columns = t->columns();
+    if (out.size() != keys.size() * columns) {
+      return base::InvalidArgument("table {}: {} floats do not hold {} rows of {} columns", table, out.size(),
+                                   keys.size(), columns);
     }
-    CopyWeights(*t, keys[k], row, out.subspan(k * columns, columns));
-  });
-  if (tiers_ == nullptr) return absl::OkStatus();
-  tiers_->CountUses(found);
-  return ReadCold(*t, keys, not_hot, out);
+    MEDLEY_RETURN_IF_ERROR(CheckKeys(t->spec(), keys));
+    const size_t floats = optimizer_.lifetime.Counts() ? t->stride() : columns;
+    int64_t found = 0;
+    t->ForEach(keys, floats, [&](size_t k, uint32_t row) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      if (tiers_ != nullptr) {
+        if (row == RowTable::kNoRow && tiers_->MayHave()) return not_hot.push_back(k);
+        if (row != RowTable::kNoRow) tiers_->Use(*t, row);
+        found += row != RowTable::kNoRow ? 1 : 0;
+      }
+      CopyWeights(*t, keys[k], row, out.subspan(k * columns, columns));
+    });
+    if (tiers_ == nullptr) return absl::OkStatus();
+    tiers_->CountUses(found);
+    tiers_->CountWait(start, end);
+    if (not_hot.empty()) return tiers_->status();
+    number = static_cast<size_t>(t - tables_.data());
+  }
+  return ReadCold(number, keys, not_hot, out);
 }
 
 void RowStore::CopyWeights(const RowTable& t, uint64_t key, uint32_t row, std::span<float> to) const {
@@ -131,7 +143,7 @@ absl::Status RowStore::Apply(int64_t step, std::span<const GradientView> gradien
   for (const GradientView& view : gradients) MEDLEY_RETURN_IF_ERROR(Check(view));
   if (tiers_ != nullptr) {
     MEDLEY_RETURN_IF_ERROR(tiers_->status());
-    tiers_->Retry();
+    tiers_->NoteStep(step);
   }
   DropUndo();
   if (keeps_undo_) pinned_from_ = step;

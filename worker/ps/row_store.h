@@ -63,8 +63,9 @@ class RowStore {
   // Floats that Read writes for `keys` of a table. NotFound for an unknown table.
   absl::StatusOr<size_t> ReadFloats(int table, size_t keys) const;
   // Writes the current weights of `keys` to `out`, which has ReadFloats; those of a key without a row are its initial
-  // ones, and no row is created. Errors: NotFound for an unknown table, InvalidArgument for a row beyond it; those of
-  // cold rows, after which every call fails.
+  // ones, and no row is created. Cold rows are read without the store's lock, so updates may run between; the rows of
+  // one step are those of a caller without whom there is no update. Errors: NotFound for an unknown table,
+  // InvalidArgument for a row beyond it; those of cold rows, after which every call fails.
   absl::Status Read(int table, std::span<const uint64_t> keys, std::span<float> out);
   // A pull of these keys will come: their cold rows are read in the background. Does nothing where all are in memory.
   void Expect(int table, std::vector<uint64_t> keys);
@@ -136,15 +137,29 @@ class RowStore {
   void CopyWeights(const RowTable& t, uint64_t key, uint32_t row, std::span<float> to) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Row tiers. A new row of a key that has none, not even a cold one; another row may become cold for it.
+  // Row tiers. Copies of cold rows that were read without the lock.
+  struct ColdCopies {
+    static constexpr size_t kNone = SIZE_MAX;
+    size_t row_bytes = 0;
+    std::vector<size_t> at;  // in `bytes`, by the number of the key; kNone: it has no copy
+    std::vector<std::byte> bytes;
+    absl::Status status;
+
+    bool Has(size_t key) const { return at[key] != kNone; }
+    std::span<const std::byte> Of(size_t key) const { return std::span(bytes).subspan(at[key], row_bytes); }
+  };
+  // Memory for the row of a key that has none, not even a cold one, or is made hot; another row may become cold for it.
+  uint32_t Place(size_t table, uint64_t key, RowTable::FirstValues values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A new row of a key that has none.
   uint32_t NewRow(size_t table, uint64_t key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes the key's cold row hot. kNoRow: it has none, or tiers_->status() is an error.
   uint32_t Locate(size_t table, uint64_t key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint32_t MakeHot(size_t table, uint64_t key, std::span<const std::byte> bytes, bool ahead)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The keys at `places` are not hot.
-  absl::Status ReadCold(const RowTable& t, std::span<const uint64_t> keys, std::span<const size_t> places,
-                        std::span<float> out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ColdCopies ReadCopies(size_t table, std::span<const uint64_t> keys) const;
+  // Read, for the keys at `places`, which are not hot.
+  absl::Status ReadCold(size_t table, std::span<const uint64_t> keys, std::span<const size_t> places,
+                        std::span<float> out);
   void Load(int table, std::span<const uint64_t> keys);
   // Called before a row's memory becomes that of another key.
   void LeaveSnapshot(size_t table, uint32_t row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

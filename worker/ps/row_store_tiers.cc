@@ -1,28 +1,31 @@
 // The rows of a RowStore that are on the disk.
-#include <algorithm>
-#include <cstring>
-
 #include "worker/ps/row_store.h"
 
 namespace medley::worker {
 
-uint32_t RowStore::NewRow(size_t table, uint64_t key) {
+uint32_t RowStore::Place(size_t table, uint64_t key, RowTable::FirstValues values) {
   RowTable& t = tables_[table];
-  if (tiers_ == nullptr) return t.Create(key);
   const uint32_t row = tiers_->FindVictim(table, t, pinned_from_);
-  if (row == RowTable::kNoRow) return t.Create(key);
+  if (row == RowTable::kNoRow) return t.Create(key, values);
   LeaveSnapshot(table, row);
   // A row that is of no use at any step that an undo can reach needs no copy. An older copy is of no use either.
   const bool expired = optimizer_.lifetime.Counts() && t.Use(row).sightings > 0 && !IsKnown(t.Row(row), undo_limit_);
   if (expired) tiers_->Drop(t, row);
   if (!expired) tiers_->Cool(table, t, row);
-  t.Replace(row, key);
+  t.Replace(row, key, values);
+  return row;
+}
+
+uint32_t RowStore::NewRow(size_t table, uint64_t key) {
+  if (tiers_ == nullptr) return tables_[table].Create(key);
+  const uint32_t row = Place(table, key, RowTable::FirstValues::kInitial);
+  tiers_->NoteNew(table, tables_[table], row);
   return row;
 }
 
 uint32_t RowStore::MakeHot(size_t table, uint64_t key, std::span<const std::byte> bytes, bool ahead) {
-  const uint32_t row = NewRow(table, key);
-  tiers_->Warm(tables_[table], row, bytes, ahead);
+  const uint32_t row = Place(table, key, RowTable::FirstValues::kAny);
+  tiers_->Warm(table, tables_[table], row, bytes, ahead);
   return row;
 }
 
@@ -32,26 +35,61 @@ uint32_t RowStore::Locate(size_t table, uint64_t key) {
   return tiers_->Find(table, key, bytes) ? MakeHot(table, key, bytes, /*ahead=*/false) : RowTable::kNoRow;
 }
 
-absl::Status RowStore::ReadCold(const RowTable& t, std::span<const uint64_t> keys, std::span<const size_t> places,
-                                std::span<float> out) {
-  if (places.empty()) return tiers_->status();
-  const auto table = static_cast<size_t>(&t - tables_.data());
-  const size_t columns = t.columns();
-  std::vector<uint64_t> missing;
-  for (const size_t k : places) missing.push_back(keys[k]);
-  std::vector<bool> found(places.size());
-  tiers_->FindAll(table, missing, [&](size_t i, RowTiers::Bytes bytes) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    uint32_t row = t.Find(missing[i]);  // a key may be named twice
-    if (row == RowTable::kNoRow) row = MakeHot(table, missing[i], bytes, /*ahead=*/false);
-    CopyWeights(t, missing[i], row, out.subspan(places[i] * columns, columns));
-    found[i] = true;
+RowStore::ColdCopies RowStore::ReadCopies(size_t table, std::span<const uint64_t> keys) const {
+  ColdCopies copies{.row_bytes = 0, .at = std::vector<size_t>(keys.size(), ColdCopies::kNone), .bytes = {}};
+  copies.status = tiers_->cold().Get(static_cast<uint32_t>(table), keys, [&](size_t i, RowTiers::Bytes bytes) {
+    copies.row_bytes = bytes.size();
+    copies.at[i] = copies.bytes.size();
+    copies.bytes.insert(copies.bytes.end(), bytes.begin(), bytes.end());
   });
-  MEDLEY_RETURN_IF_ERROR(tiers_->status());
-  tiers_->CountUses(std::ranges::count(found, true));
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (!found[i]) t.Initial(missing[i], out.subspan(places[i] * columns, columns));
+  return copies;
+}
+
+absl::Status RowStore::ReadCold(size_t table, std::span<const uint64_t> keys, std::span<const size_t> places,
+                                std::span<float> out) {
+  std::vector<uint64_t> missing, read;
+  std::vector<size_t> at(places.size(), ColdCopies::kNone);  // in `read`
+  missing.reserve(places.size());
+  read.reserve(places.size());
+  int64_t began = 0;
+  {
+    base::MutexLock lock(mutex_);
+    MEDLEY_RETURN_IF_ERROR(tiers_->status());
+    for (const size_t place : places) {
+      missing.push_back(keys[place]);
+      if (tiers_->Waits(table, missing.back())) continue;
+      at[missing.size() - 1] = read.size();
+      read.push_back(missing.back());
+    }
+    began = tiers_->BeginReading();
   }
-  return absl::OkStatus();
+  const base::SteadyTime start = tiers_->Now();
+  const ColdCopies copies = ReadCopies(table, read);
+  const base::SteadyTime end = tiers_->Now();
+  base::MutexLock lock(mutex_);
+  tiers_->CountWait(start, end);
+  tiers_->NoteRead(copies.status);
+  const RowTable& t = tables_[table];
+  const size_t columns = t.columns();
+  int64_t found = 0;
+  t.ForEach(missing, columns, [&](size_t i, uint32_t row) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const uint64_t key = missing[i];
+    if (row != RowTable::kNoRow) {
+      tiers_->Use(t, row);  // it has become hot meanwhile
+    } else {
+      const bool is_read = at[i] != ColdCopies::kNone && !tiers_->WasCooled(began, table, key);
+      if (!is_read) {
+        row = Locate(table, key);
+      } else if (copies.Has(at[i])) {
+        row = MakeHot(table, key, copies.Of(at[i]), /*ahead=*/false);
+      }
+    }
+    found += row != RowTable::kNoRow ? 1 : 0;
+    CopyWeights(t, key, row, out.subspan(places[i] * columns, columns));
+  });
+  tiers_->EndReading();
+  tiers_->CountUses(found);
+  return tiers_->status();
 }
 
 void RowStore::Expect(int table, std::vector<uint64_t> keys) {
@@ -66,6 +104,7 @@ void RowStore::AwaitExpected() {
 void RowStore::Load(int table, std::span<const uint64_t> keys) {
   size_t number = 0;
   std::vector<uint64_t> cold;
+  int64_t began = 0;
   {
     base::MutexLock lock(mutex_);
     const RowTable* t = Find(table);
@@ -75,17 +114,15 @@ void RowStore::Load(int table, std::span<const uint64_t> keys) {
       if (row == RowTable::kNoRow && !tiers_->Waits(number, keys[k])) cold.push_back(keys[k]);
     });
     if (cold.empty()) return;
-    tiers_->BeginReading();
+    began = tiers_->BeginReading();
   }
-  std::vector<std::pair<size_t, std::vector<std::byte>>> read;
-  const absl::Status status = tiers_->cold().Get(static_cast<uint32_t>(number), cold, [&](size_t i, RowTiers::Bytes b) {
-    read.emplace_back(i, std::vector<std::byte>(b.begin(), b.end()));
-  });
+  const ColdCopies copies = ReadCopies(number, cold);
   base::MutexLock lock(mutex_);
-  for (const auto& [i, bytes] : read) {
-    if (tables_[number].Find(cold[i]) != RowTable::kNoRow || tiers_->WasCooled(number, cold[i])) continue;
-    MakeHot(number, cold[i], bytes, /*ahead=*/true);
-  }
+  const RowTable& t = tables_[number];
+  t.ForEach(cold, 0, [&](size_t i, uint32_t row) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (row != RowTable::kNoRow || !copies.Has(i) || tiers_->WasCooled(began, number, cold[i])) return;
+    MakeHot(number, cold[i], copies.Of(i), /*ahead=*/true);
+  });
   tiers_->EndReading();
 }
 
@@ -119,7 +156,10 @@ std::optional<RowTierCounts> RowStore::TierCounts() const {
   if (tiers_ == nullptr) return std::nullopt;
   base::MutexLock lock(mutex_);
   RowTierCounts counts = tiers_->counts();
-  for (const RowTable& t : tables_) counts.hot += t.size();
+  for (const RowTable& t : tables_) {
+    counts.hot += t.size();
+    counts.memory_bytes += static_cast<int64_t>(t.size() * t.BytesPerRow());
+  }
   return counts;
 }
 

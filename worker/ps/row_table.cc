@@ -20,11 +20,11 @@ RowTable::RowTable(ParameterSpec spec, const Optimizer& optimizer, uint64_t seed
       stride_(RowFloats(optimizer.kind, columns_) + (optimizer.lifetime.Counts() ? kUseFloats : 0)),
       slabs_(RowBytes(sizeof(Head), stride_)) {}
 
-uint32_t RowTable::Create(uint64_t key) {
+uint32_t RowTable::Create(uint64_t key, FirstValues values) {
   MEDLEY_CHECK(size() < kMaxRows, "a shard has at most 2^32 - 1 rows of a table");
   const uint32_t row = size();
   slabs_.Append();
-  Begin(row, key);
+  Begin(row, key, values);
   return row;
 }
 
@@ -39,14 +39,14 @@ uint32_t RowTable::CreateIn(uint64_t key, absl::FunctionRef<bool(uint32_t row)> 
   return Create(key);
 }
 
-void RowTable::Replace(uint32_t row, uint64_t key) {
+void RowTable::Replace(uint32_t row, uint64_t key, FirstValues values) {
   index_.Remove(RowIndex::Hash(Key(row)), row);
-  Begin(row, key);
+  Begin(row, key, values);
 }
 
-void RowTable::Begin(uint32_t row, uint64_t key) {
+void RowTable::Begin(uint32_t row, uint64_t key, FirstValues values) {
   HeadOf(slabs_, row) = {.key = key, .changed = 0, .marks = {}};
-  Reset(row);
+  if (values == FirstValues::kInitial) Reset(row);
   index_.Add(RowIndex::Hash(key), row, KeyOf{slabs_});
 }
 

@@ -36,13 +36,15 @@ class RowTable {
   size_t stride() const { return stride_; }  // floats per row
   uint32_t size() const { return slabs_.size(); }
 
+  // What a row is given at first. kAny: the caller writes all of its floats.
+  enum class FirstValues { kInitial, kAny };
   // Creates the row of a key that has none, with its initial values and no sightings. At most kMaxRows.
-  uint32_t Create(uint64_t key);
+  uint32_t Create(uint64_t key, FirstValues values = FirstValues::kInitial);
   // The same in the place of an older row for which `is_free`, if one is found among the next few. They are looked at
   // in turn. Rows that a ForEach under way has found may become those of other keys.
   uint32_t CreateIn(uint64_t key, absl::FunctionRef<bool(uint32_t row)> is_free);
   // Gives the row's memory to a key without a row, as CreateIn does.
-  void Replace(uint32_t row, uint64_t key);
+  void Replace(uint32_t row, uint64_t key, FirstValues values = FirstValues::kInitial);
   // Gives the row its initial values and no sightings.
   void Reset(uint32_t row);
   // The row of a key or kNoRow.
@@ -66,6 +68,7 @@ class RowTable {
     uint8_t use : 4 = 0;        // how often it was used lately
     bool has_copy : 1 = false;  // there is a cold row of its key
     bool changed : 1 = true;    // since it was cold
+    bool fresh : 1 = false;     // became hot lately
   };
   Marks& MarksOf(uint32_t row) const { return HeadOf(slabs_, row).marks; }
   // Bytes of memory for a row and its part of the index.
@@ -94,7 +97,7 @@ class RowTable {
     uint64_t operator()(uint32_t row) const { return HeadOf(slabs, row).key; }
     void Prefetch(uint32_t row) const { __builtin_prefetch(slabs.Row(row)); }
   };
-  void Begin(uint32_t row, uint64_t key);
+  void Begin(uint32_t row, uint64_t key, FirstValues values);
   static Head& HeadOf(const RowSlabs& slabs, uint32_t row) { return *reinterpret_cast<Head*>(slabs.Row(row)); }
   float* Values(uint32_t row) const { return reinterpret_cast<float*>(slabs_.Row(row) + sizeof(Head)); }
 

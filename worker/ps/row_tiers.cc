@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <tuple>
+#include <utility>
 
 #include "common/base/log.h"
 #include "common/base/status.h"
@@ -14,8 +14,13 @@ namespace {
 constexpr size_t kWrittenTogether = 512;
 constexpr uint32_t kLooks = 4096;   // of the hand, for one row
 constexpr int64_t kRetryEach = 64;  // steps
-constexpr int64_t kColdPart = 8;    // of the budget is for what finds cold rows
 constexpr int64_t kLeastRows = 64;  // of a table that are hot
+constexpr uint32_t kFreshPart = 8;  // of these
+// Bytes for what finds a cold row: at least and at most these parts of the budget.
+constexpr double kIndexBytes = 17;
+constexpr int64_t kLeastColdPart = 16, kMostColdPart = 3;
+constexpr size_t kMostCooled = size_t{1} << 16;             // of cooled_
+constexpr double kOlderShare = 0.9, kSmoothing = 1.0 / 64;  // of HotRows::oldest
 
 // Divides `bytes` among tables that could use so many each: what is left of those that need less, others may use.
 std::vector<double> Divide(double bytes, const std::vector<double>& needs) {
@@ -37,36 +42,62 @@ absl::StatusOr<std::unique_ptr<RowTiers>> RowTiers::Open(const RowTierOptions& o
                                                          std::span<const RowTable> tables) {
   if (options.memory_bytes <= 0) return nullptr;
   std::vector<double> needs;
-  double all = 0;
+  std::vector<size_t> row_bytes;
+  double all = 0, rows = 0;
   for (const RowTable& t : tables) {
     needs.push_back(static_cast<double>(t.spec().rows) * static_cast<double>(t.BytesPerRow()));
     all += needs.back();
+    rows += static_cast<double>(t.spec().rows);
+    row_bytes.push_back(sizeof(int64_t) + t.stride() * sizeof(float));
   }
-  if (all <= static_cast<double>(options.memory_bytes)) return nullptr;
-  const int64_t cold_bytes = std::max(ColdRows::kLeastMemory, options.memory_bytes / kColdPart);
-  MEDLEY_ASSIGN_OR_RETURN(
-      std::unique_ptr<ColdRows> cold,
-      ColdRows::Open({.folder = options.folder, .memory_bytes = cold_bytes, .most_bytes = options.most_disk_bytes}));
+  const auto budget = static_cast<double>(options.memory_bytes);
+  if (all <= budget) return nullptr;
+  MEDLEY_ASSIGN_OR_RETURN(std::unique_ptr<ColdRows> cold, ColdRows::Open({.folder = options.folder,
+                                                                          .row_bytes = std::move(row_bytes),
+                                                                          .most_bytes = options.most_disk_bytes}));
   std::unique_ptr<RowTiers> tiers(new RowTiers(options, std::move(cold)));
-  const std::vector<double> shares =
-      Divide(static_cast<double>(std::max<int64_t>(0, options.memory_bytes - cold_bytes)), needs);
+  const double index = std::clamp(rows * kIndexBytes, budget / kLeastColdPart, budget / kMostColdPart);
+  const std::vector<double> shares = Divide(budget - index, needs);
   for (size_t i = 0; i < tables.size(); ++i) {
-    const double rows = shares[i] / static_cast<double>(tables[i].BytesPerRow());
-    tiers->capacity_.push_back(static_cast<uint32_t>(
-        std::clamp(rows, static_cast<double>(kLeastRows), static_cast<double>(RowTable::kMaxRows))));
+    const double hot = shares[i] / static_cast<double>(tables[i].BytesPerRow());
+    const auto capacity = static_cast<uint32_t>(
+        std::clamp(hot, static_cast<double>(kLeastRows), static_cast<double>(RowTable::kMaxRows)));
+    tiers->hot_.push_back({.capacity = capacity, .fresh_capacity = capacity / kFreshPart, .fresh = {}});
   }
-  tiers->hands_.resize(tables.size());
   return tiers;
 }
 
 uint32_t RowTiers::FindVictim(size_t table, const RowTable& t, int64_t pinned_from) {
-  if (t.size() < capacity_[table] || full_) return RowTable::kNoRow;
-  uint32_t& hand = hands_[table];
+  HotRows& hot = hot_[table];
+  if (t.size() < hot.capacity || full_) return RowTable::kNoRow;
+  const uint32_t victim = FreshVictim(hot, t, pinned_from);
+  return victim != RowTable::kNoRow ? victim : EstablishedVictim(hot, t, pinned_from);
+}
+
+uint32_t RowTiers::FreshVictim(HotRows& hot, const RowTable& t, int64_t pinned_from) {
+  uint32_t looks = static_cast<uint32_t>(std::min<size_t>(kLooks, hot.fresh.size()));
+  for (; looks > 0 && hot.fresh.size() > hot.fresh_capacity; --looks) {
+    const uint32_t row = hot.fresh.front();
+    hot.fresh.pop_front();
+    RowTable::Marks& marks = t.MarksOf(row);
+    if (marks.use > 1) {
+      marks.fresh = false;
+    } else if (t.Changed(row) < pinned_from) {
+      return row;
+    } else {
+      hot.fresh.push_back(row);
+    }
+  }
+  return RowTable::kNoRow;
+}
+
+uint32_t RowTiers::EstablishedVictim(HotRows& hot, const RowTable& t, int64_t pinned_from) const {
+  uint32_t& hand = hot.hand;
   uint32_t best = RowTable::kNoRow;
   for (uint32_t look = 0; look < std::min(kLooks, t.size()); ++look) {
     hand = hand + 1 < t.size() ? hand + 1 : 0;
-    if (t.Changed(hand) >= pinned_from) continue;
     RowTable::Marks& marks = t.MarksOf(hand);
+    if (marks.fresh || t.Changed(hand) >= pinned_from) continue;
     if (marks.use == 0) return hand;
     marks.use = static_cast<uint8_t>(marks.use / 2) & kMostUse;
     if (best == RowTable::kNoRow || marks.use < t.MarksOf(best).use) best = hand;
@@ -74,10 +105,38 @@ uint32_t RowTiers::FindVictim(size_t table, const RowTable& t, int64_t pinned_fr
   return best;
 }
 
+// Whether a row that was used `distance` steps ago is worth more than some established rows. Estimates within how many
+// steps nine of ten established rows were used, by looking at one at a time.
+bool RowTiers::IsWorthMore(HotRows& hot, const RowTable& t, double distance) const {
+  hot.looked_at = hot.looked_at + 1 < t.size() ? hot.looked_at + 1 : 0;
+  if (!t.MarksOf(hot.looked_at).fresh) {
+    const bool is_older = static_cast<double>(step_ - t.Changed(hot.looked_at)) > hot.oldest;
+    hot.oldest += std::max(1.0, hot.oldest) * (is_older ? kOlderShare : kOlderShare - 1) * kSmoothing;
+  }
+  return distance < hot.oldest;
+}
+
+void RowTiers::MakeFresh(HotRows& hot, const RowTable& t, uint32_t row) {
+  t.MarksOf(row).fresh = true;
+  hot.fresh.push_back(row);
+}
+
+void RowTiers::NoteNew(size_t table, const RowTable& t, uint32_t row) {
+  HotRows& hot = hot_[table];
+  if (t.size() >= hot.capacity) MakeFresh(hot, t, row);
+}
+
 void RowTiers::Cool(size_t table, const RowTable& t, uint32_t row) {
   const RowTable::Marks marks = t.MarksOf(row);
   const TableKey key(static_cast<uint32_t>(table), t.Key(row));
-  for (auto& cooled : cooled_) cooled.insert(key);
+  ++cools_;
+  if (readers_ > 0) {
+    if (cooled_.size() >= kMostCooled) {
+      cooled_.clear();
+      forgotten_ = cools_ - 1;
+    }
+    cooled_[key] = cools_;
+  }
   if (marks.has_copy) {
     --hot_copies_;
     if (!marks.changed) return;
@@ -89,44 +148,61 @@ void RowTiers::Cool(size_t table, const RowTable& t, uint32_t row) {
   const std::span<const float> floats = t.Row(row);
   const auto [found, added] = waiting_at_.try_emplace(key, waiting_.size());
   if (added) {
-    waiting_.push_back({key.first, key.second, text_.size(), sizeof changed + floats.size_bytes()});
+    waiting_.push_back({key.first, key.second, text_.size(), sizeof changed + floats.size_bytes(), marks.has_copy});
     text_.resize(text_.size() + waiting_.back().size);
   }
   std::byte* const to = text_.data() + waiting_[found->second].at;
   std::memcpy(to, &changed, sizeof changed);
   std::memcpy(to + sizeof changed, floats.data(), floats.size_bytes());
-  if (waiting_.size() >= kWrittenTogether && !full_) Write();
+  if (waiting_.size() >= kWrittenTogether && !full_) Write().IgnoreError();  // the log says it
 }
 
-void RowTiers::Write() {
-  if (waiting_.empty()) return;
+absl::Status RowTiers::Write() {
+  if (waiting_.empty()) return absl::OkStatus();
   std::vector<ColdRows::Row> rows;
   rows.reserve(waiting_.size());
-  for (const Waiting& row : waiting_) rows.push_back({row.table, row.key, WaitingOf(row)});
-  std::ranges::sort(rows,
-                    [](const auto& a, const auto& b) { return std::tie(a.table, a.key) < std::tie(b.table, b.key); });
+  for (const Waiting& row : waiting_) rows.push_back({row.table, row.key, WaitingOf(row), row.has_copy});
+  const base::SteadyTime start = Now();
   const absl::Status written = cold_->Put(rows);
-  if (written.code() == absl::StatusCode::kDataLoss) return Fail(written);  // found while files were merged
+  CountWait(start, Now());
+  if (written.code() == absl::StatusCode::kDataLoss) {  // an earlier row
+    Fail(written);
+    return written;
+  }
   if (!written.ok()) {
     if (!std::exchange(full_, true)) {
       base::log::Warn("no more rows can leave memory, which grows until there is room on the disk",
                       {{"status", base::ToString(written)}});
     }
-    return;
+    return written;
   }
   if (std::exchange(full_, false)) base::log::Info("rows can leave memory again");
   waiting_.clear();
   waiting_at_.clear();
   text_.clear();
+  return absl::OkStatus();
 }
 
-absl::Status RowTiers::Flush() {
-  Write();
-  return cold_->Flush();
+absl::Status RowTiers::Flush() { return Write(); }
+
+void RowTiers::NoteStep(int64_t step) {
+  step_ = step;
+  if (full_ && ++retries_ % kRetryEach == 0) Write().IgnoreError();  // the log says it
 }
 
-void RowTiers::Retry() {
-  if (full_ && ++retries_ % kRetryEach == 0) Write();
+int64_t RowTiers::BeginReading() {
+  ++readers_;
+  return cools_;
+}
+
+void RowTiers::EndReading() {
+  if (--readers_ == 0) cooled_.clear();
+}
+
+bool RowTiers::WasCooled(int64_t began, size_t table, uint64_t key) const {
+  if (began < forgotten_) return true;
+  const auto cooled = cooled_.find(TableKey(static_cast<uint32_t>(table), key));
+  return cooled != cooled_.end() && cooled->second > began;
 }
 
 void RowTiers::Fail(const absl::Status& status) {
@@ -137,51 +213,36 @@ void RowTiers::Fail(const absl::Status& status) {
 }
 
 bool RowTiers::Find(size_t table, uint64_t key, std::vector<std::byte>& bytes) {
+  if (!MayHave() || !status_.ok()) return false;
+  const auto number = static_cast<uint32_t>(table);
   bool there = false;
-  FindAll(table, {&key, 1}, [&](size_t, Bytes found) {
-    bytes.assign(found.begin(), found.end());
+  const auto found = [&](size_t, Bytes copy) {
+    bytes.assign(copy.begin(), copy.end());
     there = true;
-  });
+  };
+  const auto waits = waiting_at_.find(TableKey(number, key));
+  if (waits != waiting_at_.end()) {
+    found(0, WaitingOf(waiting_[waits->second]));
+  } else {
+    NoteRead(cold_->Get(number, {&key, 1}, found));
+  }
   return there;
 }
 
-void RowTiers::FindAll(size_t table, std::span<const uint64_t> keys, absl::FunctionRef<void(size_t, Bytes)> found) {
-  if (!MayHave() || !status_.ok()) return;
-  const auto number = static_cast<uint32_t>(table);
-  std::vector<uint64_t> others;
-  std::vector<size_t> places;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const auto waits = waiting_at_.find(TableKey(number, keys[i]));
-    if (waits == waiting_at_.end()) {
-      others.push_back(keys[i]);
-      places.push_back(i);
-      continue;
-    }
-    // A copy, because `found` may cool other rows.
-    const Bytes bytes = WaitingOf(waiting_[waits->second]);
-    found(i, std::vector<std::byte>(bytes.begin(), bytes.end()));
-  }
-  const absl::Status read =
-      cold_->Get(number, others, [&](size_t i, std::span<const std::byte> bytes) { found(places[i], bytes); });
-  if (!read.ok()) Fail(read);
-}
-
-void RowTiers::Warm(RowTable& t, uint32_t row, Bytes bytes, bool ahead) {
+void RowTiers::Warm(size_t table, RowTable& t, uint32_t row, Bytes bytes, bool ahead) {
+  HotRows& hot = hot_[table];
+  const int64_t changed = ChangedAt(bytes);
   FloatsOf(bytes, t.Row(row));
-  t.SetChanged(row, ChangedAt(bytes));
-  t.MarksOf(row) = {.use = 1, .has_copy = true, .changed = false};
+  t.SetChanged(row, changed);
+  t.MarksOf(row) = {.use = static_cast<uint8_t>(ahead ? 0 : 1), .has_copy = true, .changed = false};
+  if (!IsWorthMore(hot, t, static_cast<double>(step_ - changed))) MakeFresh(hot, t, row);
   ++hot_copies_;
   ++counts_.loads;
   counts_.ahead += ahead ? 1 : 0;
 }
 
-bool RowTiers::WasCooled(size_t table, uint64_t key) const {
-  return std::ranges::any_of(
-      cooled_, [&](const auto& cooled) { return cooled.contains(TableKey(static_cast<uint32_t>(table), key)); });
-}
-
 RowTiers::Moment RowTiers::TakeMoment() {
-  if (!full_) Write();
+  if (!full_) Write().IgnoreError();  // the log says it
   Moment moment{.view = cold_->TakeView(), .waiting = {}, .newest = newest_};
   for (const Waiting& row : waiting_) {
     const Bytes bytes = WaitingOf(row);
@@ -193,6 +254,7 @@ RowTiers::Moment RowTiers::TakeMoment() {
 RowTierCounts RowTiers::counts() const {
   RowTierCounts counts = counts_;
   counts.cold = ColdRowCount();
+  counts.cooled = cools_;
   counts.disk_bytes = cold_->DiskBytes();
   return counts;
 }

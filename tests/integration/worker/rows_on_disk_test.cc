@@ -113,7 +113,7 @@ TEST_F(RowsOnDiskTest, ADamagedDiskCostsNoBit) {
       std::error_code error;
       for (std::filesystem::recursive_directory_iterator at(samples / "rows", error), end; !error && at != end;
            at.increment(error)) {
-        if (at->path().extension() == ".sst") found.push_back(at->path());
+        if (at->path().extension() == ".rows" && at->file_size() > 0) found.push_back(at->path());
       }
       return found;
     };

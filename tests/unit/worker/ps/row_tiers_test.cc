@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -316,7 +319,7 @@ TEST_F(RowTiersTest, AnExportBesideStepsMissesNoRow) {
 
 TEST_F(RowTiersTest, RowsInMemoryAreWithinTheBudget) {
   const Optimizer optimizer = OptimizerWith("adagrad");
-  constexpr int64_t kBudget = int64_t{3} << 20;
+  constexpr int64_t kBudget = int64_t{1} << 20;
   const auto store = Tiered(optimizer, {.memory_bytes = kBudget});
   base::Rng rng(2);
   for (int64_t step = 1; step <= 1200; ++step) ASSERT_THAT(Apply(*store, step, RandomBatch(rng, kRows)), IsOk());
@@ -347,7 +350,7 @@ TEST_F(RowTiersTest, RowsThatAreUsedOftenStayHot) {
     if (i % 3 == 0) use(often);
   }
   EXPECT_EQ(store->TierCounts()->loads, 0) << "a row that is used often had become cold";
-  use({100, 101, 104});
+  use({1100, 1101, 1104});
   EXPECT_EQ(store->TierCounts()->loads, 3);
 }
 
@@ -378,6 +381,86 @@ TEST_F(RowTiersTest, WithAFullDiskRowsStayInMemory) {
   EXPECT_GT(store->TierCounts()->hot, 1000) << "of which 128 would be hot";
 }
 
+// The disk becomes full while rows leave memory, and has room again later. A limit for the size of files fails as
+// a full disk does.
+TEST_F(RowTiersTest, WithADiskThatIsFullForAWhileNoBitIsLost) {
+  signal(SIGXFSZ, SIG_IGN);
+  const Optimizer optimizer = OptimizerWith("adagrad");
+  const auto store = Tiered(optimizer);
+  const auto memory = std::make_shared<RowStore>(Specs(), optimizer, kSeed);
+  base::Rng rng(14);
+  int64_t step = 0;
+  const auto train = [&](int64_t steps) {
+    for (const int64_t end = step + steps; step < end;) {
+      const Batch batch = RandomBatch(rng, 20000);
+      ++step;
+      ASSERT_THAT(Apply(*memory, step, batch), IsOk());
+      ASSERT_THAT(Apply(*store, step, batch), IsOk());
+      ASSERT_EQ(Read(*store, 1, batch.keys[1]), Read(*memory, 1, batch.keys[1])) << step;
+    }
+  };
+  train(300);
+  const int64_t hot = store->TierCounts()->hot;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit limit = {rlim_t{150'000}, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  train(300);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  const RowTierCounts full = *store->TierCounts();
+  EXPECT_GT(full.hot, hot + 1000) << "rows stay in memory";
+  train(300);
+  EXPECT_GT(store->TierCounts()->cold, full.cold + 1000) << "rows leave memory again";
+  ExpectEqualReads(*store, *memory, 20000);
+  EXPECT_EQ(Exported(*store, 0), Exported(*memory, 0));
+}
+
+// What the process holds for a table of four times the budget: hot rows, the index and buffers of the cold ones. Pages
+// of the index are pages of a file, which the system may take back; they count here all the same.
+TEST_F(RowTiersTest, WhatIsResidentIsWithinTheBudgetAndAQuarter) {
+  const auto resident = [] {
+    std::ifstream pages("/proc/self/statm");
+    int64_t all = 0, in_memory = 0;
+    pages >> all >> in_memory;
+    return in_memory * getpagesize();
+  };
+  for (const int64_t budget : {int64_t{8} << 20, int64_t{32} << 20}) {
+    constexpr int kColumns = 16;
+    constexpr int64_t kBytesInMemory = 16 + 2 * kColumns * 4 + 12;
+    ParameterSpec spec = Spec(0);
+    spec.rows = 4 * budget / kBytesInMemory;
+    spec.columns = kColumns;
+    std::vector<uint64_t> keys(4096);
+    const std::vector<float> gradients(keys.size() * kColumns, 0.5F);
+    std::vector<float> rows(gradients.size());
+    const int64_t before = resident();
+    auto store = RowStore::Make({spec}, OptimizerWith("adagrad"), kSeed, {.memory_bytes = budget, .folder = folder_});
+    ASSERT_THAT(store.status(), IsOk());
+    int64_t step = 0;
+    const auto train = [&] {
+      const GradientView view{0, keys, gradients};
+      ASSERT_THAT((*store)->Read(0, keys, rows), IsOk());
+      ASSERT_THAT((*store)->Apply(++step, {&view, 1}, 1), IsOk());
+    };
+    for (uint64_t first = 0; first + keys.size() <= static_cast<uint64_t>(spec.rows); first += keys.size()) {
+      for (size_t k = 0; k < keys.size(); ++k) keys[k] = first + k;
+      train();
+    }
+    base::Rng rng(15);
+    for (int i = 0; i < 100; ++i) {
+      std::set<uint64_t> some;
+      while (some.size() < keys.size()) some.insert(rng.Below(static_cast<uint64_t>(spec.rows)));
+      keys.assign(some.begin(), some.end());
+      train();
+    }
+    const int64_t grown = resident() - before;
+    std::printf("budget %.0f MiB: %.2f MiB more are resident\n", static_cast<double>(budget) / (1 << 20),
+                static_cast<double>(grown) / (1 << 20));
+    EXPECT_GT((*store)->TierCounts()->cold, 2 * (*store)->TierCounts()->hot);
+    EXPECT_LE(grown, budget * 5 / 4);
+  }
+}
+
 TEST_F(RowTiersTest, ADamagedRowEndsTheStoreWithASentence) {
   std::vector<absl::Status> failures;
   const auto store =
@@ -389,9 +472,8 @@ TEST_F(RowTiersTest, ADamagedRowEndsTheStoreWithASentence) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) files.push_back(entry.path());
   for (const std::filesystem::path& path : files) {
-    std::error_code vanished;  // RocksDB may join files meanwhile
-    const auto size = static_cast<int64_t>(std::filesystem::file_size(path, vanished));
-    if (vanished || path.extension() != ".sst") continue;
+    if (path.extension() != ".rows") continue;
+    const auto size = static_cast<int64_t>(std::filesystem::file_size(path));
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     for (int64_t at = 700; at < size * 3 / 4; at += 1500) {
       file.seekg(at);
