@@ -158,6 +158,8 @@ constexpr double kMebibyte = 1 << 20;
 
 void PrintTierRates(const TierRatesOptions& options) {
   const auto folder = base::MakeTempDir("rows-bench").value();
+  base::Rng warm(3);
+  const auto warming = ZipfBatches(options, 200, warm);
   // Each is filled before the next exists, so what the process holds more are its rows.
   int64_t before = base::MemoryInUse();
   std::vector<std::unique_ptr<Shard>> in_memory, tiered;
@@ -168,10 +170,11 @@ void PrintTierRates(const TierRatesOptions& options) {
   before = base::MemoryInUse();
   tiered.push_back(std::make_unique<Shard>(options, /*remote=*/false, tiers));
   tiered[0]->Fill(options);
-  base::Rng warm(3);
-  tiered[0]->Rate(ZipfBatches(options, 200, warm));
+  tiered[0]->Rate(warming);
   const double held = static_cast<double>(base::MemoryInUse() - before);
+  const size_t transports = options.inside ? 1 : 2;
   for (auto* shards : {&in_memory, &tiered}) {
+    if (transports == 1) break;
     shards->push_back(std::make_unique<Shard>(options, /*remote=*/true, shards == &tiered ? tiers : RowTierOptions{}));
     shards->back()->Fill(options);
   }
@@ -183,16 +186,17 @@ void PrintTierRates(const TierRatesOptions& options) {
   const char* const names[] = {"inside the process", "loopback with TLS"};
   std::vector<Shard::Rates> rates[2][2];  // by transport and place
   base::Rng rng(4);
-  for (size_t transport = 0; transport < 2; ++transport) {  // brings the frequent rows into memory
+  for (size_t transport = 0; transport < transports; ++transport) {  // brings the frequent rows into memory
     for (Shard* shard : {in_memory[transport].get(), tiered[transport].get()}) {
       base::Rng same(5);
       shard->Rate(ZipfBatches(options, 200, same));
     }
   }
   RowTierCounts start[2];
-  for (size_t transport = 0; transport < 2; ++transport) start[transport] = *tiered[transport]->store().TierCounts();
+  for (size_t transport = 0; transport < transports; ++transport)
+    start[transport] = *tiered[transport]->store().TierCounts();
   for (int round = 0; round < options.rounds; ++round) {
-    for (size_t transport = 0; transport < 2; ++transport) {
+    for (size_t transport = 0; transport < transports; ++transport) {
       // As many as take about so long on an idle machine.
       const auto count = static_cast<size_t>(std::max(1.0, options.seconds * (transport == 0 ? 400 : 150)));
       const auto batches = ZipfBatches(options, count, rng);
@@ -202,7 +206,7 @@ void PrintTierRates(const TierRatesOptions& options) {
   }
   fmt::print("{:<24}{:>12}{:>12}{:>10}{:>18}{:>10}{:>14}   million distinct rows a second, medians of {}\n",
              "pull + push", "in memory", "tiers", "share", "of processor time", "hits", "read ahead", options.rounds);
-  for (size_t transport = 0; transport < 2; ++transport) {
+  for (size_t transport = 0; transport < transports; ++transport) {
     const RowTierCounts end = *tiered[transport]->store().TierCounts();
     const double uses = static_cast<double>(end.uses - start[transport].uses);
     const double loads = static_cast<double>(end.loads - start[transport].loads);

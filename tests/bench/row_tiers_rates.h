@@ -13,7 +13,8 @@ struct TierRatesOptions {
   size_t batch = 512;    // samples of a step, with 26 keys each
   double budget = 0.25;  // of the bytes of all rows in memory
   int rounds = 7;
-  double seconds = 2;  // of one measurement
+  double seconds = 2;   // of one measurement
+  bool inside = false;  // only inside the process, without gRPC
 };
 
 // Prints rates, the share of rows that pulls found in memory, and resident memory.

@@ -291,6 +291,7 @@ int main(int argc, char** argv) {
   app.add_option("--budget", tiers.budget, "its memory, as a part of what it takes in memory")
       ->check(CLI::Range(0.01, 1.0));
   app.add_option("--tier-seconds", tiers.seconds, "about the time of one measurement of it");
+  app.add_flag("--inside", tiers.inside, "of that table, only pulls and pushes inside the process");
   CLI11_PARSE(app, argc, argv);
   if (const auto made = medley::worker::MakeOptimizer(options.optimizer, 0.01); !made.ok()) {
     fmt::print(stderr, "--optimizer: {}\n", std::string(made.status().message()));

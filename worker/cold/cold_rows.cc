@@ -1,5 +1,6 @@
 #include "worker/cold/cold_rows.h"
 
+#include <absl/functional/function_ref.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace medley::worker {
 namespace {
 
 constexpr size_t kTogether = 512;          // keys of one look-up
-constexpr int64_t kLivePerGarbage = 2;     // records of a log; more garbage is removed
+constexpr int64_t kLivePerGarbage = 1;     // records of a log; more garbage is removed
 constexpr uint32_t kLeastGarbage = 2;      // segments of it
 constexpr uint32_t kCopiedTogether = 512;  // records
 constexpr uint32_t kWorthIt = 8;           // one of so many records of a segment is garbage: it is copied to make room
@@ -60,12 +61,24 @@ class ColdRows::Rep {
     return absl::OkStatus();
   }
 
-  absl::Status Get(uint32_t table, std::span<const uint64_t> keys,
-                   absl::FunctionRef<void(size_t, std::span<const std::byte>)> found) const {
+  absl::Status Get(uint32_t number, std::span<const uint64_t> keys, Copies& copies) const {
+    const Table& table = tables_[number];
+    const size_t record = table.log->record_bytes();
+    std::vector<Reading> readings;
+    readings.reserve(keys.size());
+    copies.at.assign(keys.size(), Copies::kNone);
+    copies.row_bytes = table.log->row_bytes();
     for (size_t first = 0; first < keys.size(); first += kTogether) {
-      const auto some = keys.subspan(first, std::min(kTogether, keys.size() - first));
-      MEDLEY_RETURN_IF_ERROR(
-          GetSome(tables_[table], some, [&](size_t i, std::span<const std::byte> bytes) { found(first + i, bytes); }));
+      MEDLEY_RETURN_IF_ERROR(FindPlaces(table, keys, first, std::min(keys.size(), first + kTogether), readings));
+    }
+    copies.bytes = std::make_unique_for_overwrite<std::byte[]>(readings.size() * record);
+    const auto of = [&](size_t r) { return std::span(copies.bytes.get() + r * record, record); };
+    for (size_t r = 0; r < readings.size(); ++r) readings[r].is_read = table.log->ReadNow(readings[r].place, of(r));
+    for (size_t r = 0; r < readings.size(); ++r) {
+      if (!readings[r].is_read) MEDLEY_RETURN_IF_ERROR(table.log->Read(readings[r].place, of(r)));
+      if (!table.log->IsWhole(of(r).data())) return Damaged(path());
+      const size_t k = readings[r].key;
+      if (RowLog::KeyOf(of(r).data()) == keys[k]) copies.at[k] = r * record + RowLog::kHeadBytes;
     }
     return absl::OkStatus();
   }
@@ -100,29 +113,16 @@ class ColdRows::Rep {
     return bytes;
   }
 
-  absl::Status GetSome(const Table& table, std::span<const uint64_t> keys,
-                       absl::FunctionRef<void(size_t, std::span<const std::byte>)> found) const {
-    std::vector<Reading> readings;
-    readings.reserve(keys.size());
-    {
-      base::MutexLock lock(mutex_);
-      for (const uint64_t key : keys) table.index->Prefetch(KeyIndex::Hash(key));
-      KeyIndex::Places places;
-      for (size_t k = 0; k < keys.size(); ++k) {
-        places.clear();
-        MEDLEY_RETURN_IF_ERROR(table.index->Find(KeyIndex::Hash(keys[k]), places));
-        for (const uint32_t place : places) readings.push_back({k, place, table.log->ExtentOf(place)});
-      }
-    }
-    const size_t record = table.log->record_bytes();
-    std::vector<std::byte> records(readings.size() * record);
-    const auto of = [&](size_t r) { return std::span(records).subspan(r * record, record); };
-    for (size_t r = 0; r < readings.size(); ++r) readings[r].is_read = table.log->ReadNow(readings[r].place, of(r));
-    for (size_t r = 0; r < readings.size(); ++r) {
-      if (!readings[r].is_read) MEDLEY_RETURN_IF_ERROR(table.log->Read(readings[r].place, of(r)));
-      if (!table.log->IsWhole(of(r).data())) return Damaged(path());
-      const size_t k = readings[r].key;
-      if (RowLog::KeyOf(of(r).data()) == keys[k]) found(k, of(r).subspan(RowLog::kHeadBytes));
+  // Adds the records that may be of some of the keys.
+  absl::Status FindPlaces(const Table& table, std::span<const uint64_t> keys, size_t first, size_t end,
+                          std::vector<Reading>& readings) const {
+    base::MutexLock lock(mutex_);
+    for (size_t k = first; k < end; ++k) table.index->Prefetch(KeyIndex::Hash(keys[k]));
+    KeyIndex::Places places;
+    for (size_t k = first; k < end; ++k) {
+      places.clear();
+      MEDLEY_RETURN_IF_ERROR(table.index->Find(KeyIndex::Hash(keys[k]), places));
+      for (const uint32_t place : places) readings.push_back({k, place, table.log->ExtentOf(place)});
     }
     return absl::OkStatus();
   }
@@ -161,34 +161,36 @@ class ColdRows::Rep {
     KeyIndex& index = *table.index;
     const size_t record = log.record_bytes();
     MEDLEY_RETURN_IF_ERROR(MakeRoom(static_cast<int64_t>(rows.size() * record)));
-    std::vector<std::byte> records(rows.size() * record);
+    const auto records = std::make_unique_for_overwrite<std::byte[]>(rows.size() * record);
     for (size_t r = 0; r < rows.size(); ++r) {
       MEDLEY_CHECK(rows[r]->bytes.size() == log.row_bytes(), "rows of a table have one size");
-      log.Compose(rows[r]->key, rows[r]->bytes, records.data() + r * record);
+      log.Compose(rows[r]->key, rows[r]->bytes, records.get() + r * record);
     }
     KeyIndex::Places places;
     const auto placed = [&](size_t r, uint32_t place) ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
       constexpr size_t kAhead = 8;
       if (r + kAhead < rows.size()) index.Prefetch(KeyIndex::Hash(rows[r + kAhead]->key));
       const uint32_t hash = KeyIndex::Hash(rows[r]->key);
+      log.SetLive(place);
+      if (rows[r]->has_copy) {
+        MEDLEY_ASSIGN_OR_RETURN(const std::optional<uint32_t> only, index.MoveOnly(hash, place));
+        if (only) log.SetDead(*only);
+        if (only) return absl::OkStatus();
+      }
       places.clear();
       MEDLEY_RETURN_IF_ERROR(index.Find(hash, places));
-      bool found = false;
       for (const uint32_t old : places) {
-        if (!rows[r]->has_copy || places.size() > 1) {
-          MEDLEY_ASSIGN_OR_RETURN(const uint64_t key, KeyAt(log, old));
-          if (key != rows[r]->key) continue;
-        }
+        MEDLEY_ASSIGN_OR_RETURN(const uint64_t key, KeyAt(log, old));
+        if (key != rows[r]->key) continue;
         MEDLEY_RETURN_IF_ERROR(index.Move(hash, old, place));
         log.SetDead(old);
-        found = true;
-        break;
+        return absl::OkStatus();
       }
-      if (!found) MEDLEY_RETURN_IF_ERROR(index.Add(hash, place));
-      log.SetLive(place);
-      return absl::OkStatus();
+      const absl::Status added = index.Add(hash, place);
+      if (!added.ok()) log.SetDead(place);
+      return added;
     };
-    MEDLEY_RETURN_IF_ERROR(Append(table, records, placed));
+    MEDLEY_RETURN_IF_ERROR(Append(table, {records.get(), rows.size() * record}, placed));
     return Clean(table, static_cast<uint32_t>(rows.size()));
   }
 
@@ -348,9 +350,8 @@ absl::StatusOr<std::unique_ptr<ColdRows>> ColdRows::Open(const Options& options)
 ColdRows::ColdRows(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 ColdRows::~ColdRows() = default;
 absl::Status ColdRows::Put(std::span<const Row> rows) { return rep_->Put(rows); }
-absl::Status ColdRows::Get(uint32_t table, std::span<const uint64_t> keys,
-                           absl::FunctionRef<void(size_t, std::span<const std::byte>)> found) const {
-  return rep_->Get(table, keys, found);
+absl::Status ColdRows::Get(uint32_t table, std::span<const uint64_t> keys, Copies& copies) const {
+  return rep_->Get(table, keys, copies);
 }
 std::unique_ptr<ColdRows::View> ColdRows::TakeView() const { return std::make_unique<MomentView>(*rep_); }
 int64_t ColdRows::DiskBytes() const { return rep_->DiskBytes(); }

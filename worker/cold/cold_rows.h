@@ -3,12 +3,11 @@
 // process leaves is of no use.
 //
 // A row that is written again leaves its old record behind. Put copies the live records of the emptiest segments, so
-// that at most about a third of a log is garbage.
+// that at most about half of a log is garbage.
 // Thread-safe. Reads and writes wait for the disk. Memory: less than a byte for each row; the system may keep parts of
 // the files in memory, and gives that up where memory is short.
 #pragma once
 
-#include <absl/functional/function_ref.h>
 #include <absl/status/statusor.h>
 
 #include <cstddef>
@@ -43,10 +42,19 @@ class ColdRows {
   // Writes rows in place of earlier ones with their keys. Errors, which leave some rows unwritten: ResourceExhausted
   // where the budget or the disk is full; the next call tries again. DataLoss (an earlier row is damaged), Unavailable.
   absl::Status Put(std::span<const Row> rows);
-  // Calls found(i, bytes) for each of `keys` that has a row, in any order. Errors: DataLoss (a damaged row),
-  // Unavailable (the disk).
-  absl::Status Get(uint32_t table, std::span<const uint64_t> keys,
-                   absl::FunctionRef<void(size_t i, std::span<const std::byte> bytes)> found) const;
+  // What Get has found.
+  struct Copies {
+    static constexpr size_t kNone = SIZE_MAX;
+    std::vector<size_t> at;  // by the number of the key: where its row begins in `bytes`; kNone: it has none
+    std::unique_ptr<std::byte[]> bytes;
+    size_t row_bytes = 0;
+
+    bool Has(size_t key) const { return key < at.size() && at[key] != kNone; }
+    std::span<const std::byte> Of(size_t key) const { return {bytes.get() + at[key], row_bytes}; }
+  };
+  // Reads the rows of `keys`. Errors, with which `copies` has some rows: DataLoss (a damaged row), Unavailable (the
+  // disk).
+  absl::Status Get(uint32_t table, std::span<const uint64_t> keys, Copies& copies) const;
 
   // The rows of a table at one moment, in no order. Not thread-safe.
   class Cursor {

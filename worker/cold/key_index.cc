@@ -34,13 +34,15 @@ KeyIndex::~KeyIndex() {
   close(descriptor_);
 }
 
-// The number of the page counts too: a disk may return another page, or zeros.
+// The number of the page counts too: a disk may return another page, or zeros. A product with an odd number differs for
+// each value, so each changed entry changes the sum; the factors differ, so entries cannot change places.
 uint32_t KeyIndex::CheckOf(const Bucket& bucket, uint32_t page) {
-  uint64_t mixed = (uint64_t{page} + 1) << 8 ^ bucket.count;
-  for (const Entry& entry : bucket.entries) {
-    mixed = (mixed ^ (uint64_t{entry.hash} << 32 | entry.place)) * 0x9e3779b97f4a7c15ULL;
-    mixed ^= mixed >> 29;
+  uint64_t mixed = ((uint64_t{page} + 1) << 8 ^ bucket.count) * 0x9e3779b97f4a7c15ULL;
+  for (size_t i = 0; i < kEntries; ++i) {
+    const Entry& entry = bucket.entries[i];
+    mixed += (uint64_t{entry.hash} << 32 | entry.place) * (0xbf58476d1ce4e5b9ULL + 2 * i * 0x94d049bb133111ebULL);
   }
+  mixed *= 0xd6e8feb86659fd93ULL;
   return static_cast<uint32_t>(mixed >> 32) ^ static_cast<uint32_t>(mixed);
 }
 
@@ -82,6 +84,26 @@ absl::Status KeyIndex::Move(uint32_t hash, uint32_t from, uint32_t to) {
     return moved;
   }));
   return moved ? absl::OkStatus() : Damaged();
+}
+
+absl::StatusOr<std::optional<uint32_t>> KeyIndex::MoveOnly(uint32_t hash, uint32_t to) {
+  const uint32_t page = PageOf(hash);
+  Bucket* in = nullptr;
+  size_t at = 0, found = 0;
+  MEDLEY_RETURN_IF_ERROR(Look(page, hash, [&](Bucket& bucket) {
+    for (size_t i = 0; i < bucket.count; ++i) {
+      if (bucket.entries[i].hash != hash) continue;
+      in = &bucket;
+      at = i;
+      ++found;
+    }
+    return found > 1;
+  }));
+  if (found != 1) return std::nullopt;
+  const uint32_t from = in->entries[at].place;
+  in->entries[at].place = to;
+  in->check = CheckOf(*in, page);
+  return from;
 }
 
 absl::Status KeyIndex::Put(uint32_t page, const Entry& entry) {

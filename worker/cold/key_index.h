@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,8 @@ class KeyIndex {
   absl::Status Find(uint32_t hash, Places& places) const;
   // Adds an entry beside those with the same hash. Errors: ResourceExhausted (no room), DataLoss, Unavailable.
   absl::Status Add(uint32_t hash, uint32_t place);
+  // If exactly one entry has this hash, gives it another place and returns its earlier one. Errors: DataLoss.
+  absl::StatusOr<std::optional<uint32_t>> MoveOnly(uint32_t hash, uint32_t to);
   // Gives an entry another place. Errors: DataLoss, also if there is no such entry.
   absl::Status Move(uint32_t hash, uint32_t from, uint32_t to);
   // Those of the file that are used.

@@ -137,18 +137,7 @@ class RowStore {
   void CopyWeights(const RowTable& t, uint64_t key, uint32_t row, std::span<float> to) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Row tiers. Copies of cold rows that were read without the lock.
-  struct ColdCopies {
-    static constexpr size_t kNone = SIZE_MAX;
-    size_t row_bytes = 0;
-    std::vector<size_t> at;  // in `bytes`, by the number of the key; kNone: it has no copy
-    std::vector<std::byte> bytes;
-    absl::Status status;
-
-    bool Has(size_t key) const { return at[key] != kNone; }
-    std::span<const std::byte> Of(size_t key) const { return std::span(bytes).subspan(at[key], row_bytes); }
-  };
-  // Memory for the row of a key that has none, not even a cold one, or is made hot; another row may become cold for it.
+  // Row tiers. Memory for the row of a key that has none, not even a cold one, or is made hot; another row may become cold for it.
   uint32_t Place(size_t table, uint64_t key, RowTable::FirstValues values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A new row of a key that has none.
   uint32_t NewRow(size_t table, uint64_t key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -156,7 +145,6 @@ class RowStore {
   uint32_t Locate(size_t table, uint64_t key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint32_t MakeHot(size_t table, uint64_t key, std::span<const std::byte> bytes, bool ahead)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  ColdCopies ReadCopies(size_t table, std::span<const uint64_t> keys) const;
   // Read, for the keys at `places`, which are not hot.
   absl::Status ReadCold(size_t table, std::span<const uint64_t> keys, std::span<const size_t> places,
                         std::span<float> out);

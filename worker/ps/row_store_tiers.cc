@@ -35,20 +35,10 @@ uint32_t RowStore::Locate(size_t table, uint64_t key) {
   return tiers_->Find(table, key, bytes) ? MakeHot(table, key, bytes, /*ahead=*/false) : RowTable::kNoRow;
 }
 
-RowStore::ColdCopies RowStore::ReadCopies(size_t table, std::span<const uint64_t> keys) const {
-  ColdCopies copies{.row_bytes = 0, .at = std::vector<size_t>(keys.size(), ColdCopies::kNone), .bytes = {}};
-  copies.status = tiers_->cold().Get(static_cast<uint32_t>(table), keys, [&](size_t i, RowTiers::Bytes bytes) {
-    copies.row_bytes = bytes.size();
-    copies.at[i] = copies.bytes.size();
-    copies.bytes.insert(copies.bytes.end(), bytes.begin(), bytes.end());
-  });
-  return copies;
-}
-
 absl::Status RowStore::ReadCold(size_t table, std::span<const uint64_t> keys, std::span<const size_t> places,
                                 std::span<float> out) {
   std::vector<uint64_t> missing, read;
-  std::vector<size_t> at(places.size(), ColdCopies::kNone);  // in `read`
+  std::vector<size_t> at(places.size(), ColdRows::Copies::kNone);  // in `read`
   missing.reserve(places.size());
   read.reserve(places.size());
   int64_t began = 0;
@@ -61,14 +51,15 @@ absl::Status RowStore::ReadCold(size_t table, std::span<const uint64_t> keys, st
       at[missing.size() - 1] = read.size();
       read.push_back(missing.back());
     }
-    began = tiers_->BeginReading();
+    began = tiers_->Cools();
   }
+  ColdRows::Copies copies;
   const base::SteadyTime start = tiers_->Now();
-  const ColdCopies copies = ReadCopies(table, read);
+  const absl::Status status = tiers_->cold().Get(static_cast<uint32_t>(table), read, copies);
   const base::SteadyTime end = tiers_->Now();
   base::MutexLock lock(mutex_);
   tiers_->CountWait(start, end);
-  tiers_->NoteRead(copies.status);
+  tiers_->NoteRead(status);
   const RowTable& t = tables_[table];
   const size_t columns = t.columns();
   int64_t found = 0;
@@ -77,7 +68,7 @@ absl::Status RowStore::ReadCold(size_t table, std::span<const uint64_t> keys, st
     if (row != RowTable::kNoRow) {
       tiers_->Use(t, row);  // it has become hot meanwhile
     } else {
-      const bool is_read = at[i] != ColdCopies::kNone && !tiers_->WasCooled(began, table, key);
+      const bool is_read = at[i] != ColdRows::Copies::kNone && !tiers_->MayHaveCooled(began, table, key);
       if (!is_read) {
         row = Locate(table, key);
       } else if (copies.Has(at[i])) {
@@ -87,7 +78,6 @@ absl::Status RowStore::ReadCold(size_t table, std::span<const uint64_t> keys, st
     found += row != RowTable::kNoRow ? 1 : 0;
     CopyWeights(t, key, row, out.subspan(places[i] * columns, columns));
   });
-  tiers_->EndReading();
   tiers_->CountUses(found);
   return tiers_->status();
 }
@@ -114,16 +104,16 @@ void RowStore::Load(int table, std::span<const uint64_t> keys) {
       if (row == RowTable::kNoRow && !tiers_->Waits(number, keys[k])) cold.push_back(keys[k]);
     });
     if (cold.empty()) return;
-    began = tiers_->BeginReading();
+    began = tiers_->Cools();
   }
-  const ColdCopies copies = ReadCopies(number, cold);
+  ColdRows::Copies copies;
+  tiers_->cold().Get(static_cast<uint32_t>(number), cold, copies).IgnoreError();
   base::MutexLock lock(mutex_);
   const RowTable& t = tables_[number];
   t.ForEach(cold, 0, [&](size_t i, uint32_t row) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    if (row != RowTable::kNoRow || !copies.Has(i) || tiers_->WasCooled(began, number, cold[i])) return;
+    if (row != RowTable::kNoRow || !copies.Has(i) || tiers_->MayHaveCooled(began, number, cold[i])) return;
     MakeHot(number, cold[i], copies.Of(i), /*ahead=*/true);
   });
-  tiers_->EndReading();
 }
 
 void RowStore::LeaveSnapshot(size_t table, uint32_t row) {

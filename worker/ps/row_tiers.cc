@@ -18,8 +18,7 @@ constexpr int64_t kLeastRows = 64;  // of a table that are hot
 constexpr uint32_t kFreshPart = 8;  // of these
 // Bytes for what finds a cold row: at least and at most these parts of the budget.
 constexpr double kIndexBytes = 17;
-constexpr int64_t kLeastColdPart = 16, kMostColdPart = 3;
-constexpr size_t kMostCooled = size_t{1} << 16;             // of cooled_
+constexpr double kLeastColdPart = 1.0 / 16, kMostColdPart = 0.3;
 constexpr double kOlderShare = 0.9, kSmoothing = 1.0 / 64;  // of HotRows::oldest
 
 // Divides `bytes` among tables that could use so many each: what is left of those that need less, others may use.
@@ -56,7 +55,7 @@ absl::StatusOr<std::unique_ptr<RowTiers>> RowTiers::Open(const RowTierOptions& o
                                                                           .row_bytes = std::move(row_bytes),
                                                                           .most_bytes = options.most_disk_bytes}));
   std::unique_ptr<RowTiers> tiers(new RowTiers(options, std::move(cold)));
-  const double index = std::clamp(rows * kIndexBytes, budget / kLeastColdPart, budget / kMostColdPart);
+  const double index = std::clamp(rows * kIndexBytes, budget * kLeastColdPart, budget * kMostColdPart);
   const std::vector<double> shares = Divide(budget - index, needs);
   for (size_t i = 0; i < tables.size(); ++i) {
     const double hot = shares[i] / static_cast<double>(tables[i].BytesPerRow());
@@ -129,14 +128,7 @@ void RowTiers::NoteNew(size_t table, const RowTable& t, uint32_t row) {
 void RowTiers::Cool(size_t table, const RowTable& t, uint32_t row) {
   const RowTable::Marks marks = t.MarksOf(row);
   const TableKey key(static_cast<uint32_t>(table), t.Key(row));
-  ++cools_;
-  if (readers_ > 0) {
-    if (cooled_.size() >= kMostCooled) {
-      cooled_.clear();
-      forgotten_ = cools_ - 1;
-    }
-    cooled_[key] = cools_;
-  }
+  cooled_[StampOf(key.first, key.second)] = ++counts_.cooled;
   if (marks.has_copy) {
     --hot_copies_;
     if (!marks.changed) return;
@@ -190,21 +182,6 @@ void RowTiers::NoteStep(int64_t step) {
   if (full_ && ++retries_ % kRetryEach == 0) Write().IgnoreError();  // the log says it
 }
 
-int64_t RowTiers::BeginReading() {
-  ++readers_;
-  return cools_;
-}
-
-void RowTiers::EndReading() {
-  if (--readers_ == 0) cooled_.clear();
-}
-
-bool RowTiers::WasCooled(int64_t began, size_t table, uint64_t key) const {
-  if (began < forgotten_) return true;
-  const auto cooled = cooled_.find(TableKey(static_cast<uint32_t>(table), key));
-  return cooled != cooled_.end() && cooled->second > began;
-}
-
 void RowTiers::Fail(const absl::Status& status) {
   if (!status_.ok()) return;
   // The rows are in a checkpoint and in pushes that trainers keep, so this process can be replaced.
@@ -215,18 +192,17 @@ void RowTiers::Fail(const absl::Status& status) {
 bool RowTiers::Find(size_t table, uint64_t key, std::vector<std::byte>& bytes) {
   if (!MayHave() || !status_.ok()) return false;
   const auto number = static_cast<uint32_t>(table);
-  bool there = false;
-  const auto found = [&](size_t, Bytes copy) {
-    bytes.assign(copy.begin(), copy.end());
-    there = true;
-  };
   const auto waits = waiting_at_.find(TableKey(number, key));
   if (waits != waiting_at_.end()) {
-    found(0, WaitingOf(waiting_[waits->second]));
-  } else {
-    NoteRead(cold_->Get(number, {&key, 1}, found));
+    const Bytes copy = WaitingOf(waiting_[waits->second]);
+    bytes.assign(copy.begin(), copy.end());
+    return true;
   }
-  return there;
+  ColdRows::Copies copies;
+  NoteRead(cold_->Get(number, {&key, 1}, copies));
+  if (!copies.Has(0)) return false;
+  bytes.assign(copies.Of(0).begin(), copies.Of(0).end());
+  return true;
 }
 
 void RowTiers::Warm(size_t table, RowTable& t, uint32_t row, Bytes bytes, bool ahead) {
@@ -254,7 +230,6 @@ RowTiers::Moment RowTiers::TakeMoment() {
 RowTierCounts RowTiers::counts() const {
   RowTierCounts counts = counts_;
   counts.cold = ColdRowCount();
-  counts.cooled = cools_;
   counts.disk_bytes = cold_->DiskBytes();
   return counts;
 }

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/rng.h"
 #include "worker/cold/cold_rows.h"
 #include "worker/ps/row_table.h"
 
@@ -100,11 +101,12 @@ class RowTiers {
   // Whether any row of these tables can be cold.
   bool MayHave() const { return cold_keys_ > 0; }
 
-  // A thread that reads copies without the store's lock calls BeginReading before and EndReading after it, with the
-  // lock, and uses what it has read only of keys for which WasCooled is false. `began`: what BeginReading returned.
-  int64_t BeginReading();
-  bool WasCooled(int64_t began, size_t table, uint64_t key) const;
-  void EndReading();
+  // A thread that reads copies without the store's lock takes note of Cools() before, with the lock, and uses what it has
+  // read only of keys for which MayHaveCooled is false since.
+  int64_t Cools() const { return counts_.cooled; }
+  bool MayHaveCooled(int64_t since, size_t table, uint64_t key) const {
+    return cooled_[StampOf(static_cast<uint32_t>(table), key)] > since;
+  }
   // Says that reading failed. Only damage means that rows are lost.
   void NoteRead(const absl::Status& read) {
     if (!read.ok()) Fail(read);
@@ -132,6 +134,8 @@ class RowTiers {
 
  private:
   static constexpr int kMostUse = 7;
+  static constexpr size_t kStamps = size_t{1} << 15;
+  static size_t StampOf(uint32_t table, uint64_t key) { return base::Mix64(key + (uint64_t{table} << 40)) % kStamps; }
   struct Waiting {
     uint32_t table;
     uint64_t key;
@@ -165,10 +169,8 @@ class RowTiers {
   std::vector<Waiting> waiting_;  // rows that are written together
   std::vector<std::byte> text_;
   absl::flat_hash_map<TableKey, size_t> waiting_at_;  // in waiting_
-  absl::flat_hash_map<TableKey, int64_t> cooled_;     // while other threads read: in the order of cools_
-  int64_t cools_ = 0;
-  int64_t forgotten_ = 0;  // cooled_ has only rows that became cold after so many
-  int readers_ = 0;
+  // When a row last became cold, in the order of Cools(); several share an entry.
+  std::vector<int64_t> cooled_ = std::vector<int64_t>(kStamps);
   bool full_ = false;  // the last write failed
   int64_t retries_ = 0;
   int64_t cold_keys_ = 0, hot_copies_ = 0;  // keys with a copy, and those of them that are hot
