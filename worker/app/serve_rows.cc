@@ -95,11 +95,13 @@ ServerContext RowsHost::Context(const std::string& name) {
     context.tiers = {.memory_bytes = static_cast<int64_t>(embeddings->memory_budget),
                      .folder = env_.samples_folder / "rows",
                      .most_disk_bytes = static_cast<int64_t>(embeddings->disk_budget),
-                     .failed = [this](const absl::Status& status) {
-                       base::MutexLock lock(mutex_);
-                       if (error_.ok()) error_ = status;
-                       changed_.NotifyAll();
-                     }};
+                     .failed =
+                         [this](const absl::Status& status) {
+                           base::MutexLock lock(mutex_);
+                           if (error_.ok()) error_ = status;
+                           changed_.NotifyAll();
+                         },
+                     .clock = &clock_};
   }
   context.tables = graph_.Parameters(true);
   context.optimizer = optimizer_;

@@ -29,6 +29,21 @@ void LogTiers(const RowTierCounts& tiers) {
                    {"disk_bytes", std::to_string(tiers.disk_bytes)}});
 }
 
+// What has changed since `before`.
+pb::RowTiers TiersSince(const RowTierCounts& now, const RowTierCounts& before) {
+  pb::RowTiers tiers;
+  tiers.set_memory_rows(now.hot);
+  tiers.set_disk_rows(now.cold);
+  tiers.set_memory_bytes(now.memory_bytes);
+  tiers.set_disk_bytes(now.disk_bytes);
+  tiers.set_pulled_rows(now.uses - before.uses);
+  tiers.set_loaded_rows(now.loads - before.loads);
+  tiers.set_ahead_rows(now.ahead - before.ahead);
+  tiers.set_left_rows(now.cooled - before.cooled);
+  tiers.set_wait_seconds(now.wait_seconds - before.wait_seconds);
+  return tiers;
+}
+
 }  // namespace
 
 class ServerRole::Rep {
@@ -130,12 +145,17 @@ class ServerRole::Rep {
     const int64_t generation = next.generation();
     ShardGenerationOptions options{
         .generation = generation, .trainers = next.trainers(), .wait = context_.step_timeout};
-    options.on_applied = [this, generation, store = next.store()](int64_t step) {
+    options.on_applied = [this, generation, store = next.store(),
+                          counted = next.store()->TierCounts()](int64_t step) mutable {
       pb::SessionRequest request;
       pb::Progress& progress = *request.mutable_progress();
       progress.set_generation(generation);
       progress.set_step(step);
       progress.set_state_samples(store->StateSamples());
+      if (const auto now = store->TierCounts()) {
+        *progress.mutable_row_tiers() = TiersSince(*now, *counted);
+        counted = now;
+      }
       send_(std::move(request));
     };
     if (const auto old = server_.Find(current_))

@@ -137,6 +137,7 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
     state_.meters.stage_times.Add(result.trainer->peer.slot(), progress);
     state_.meters.activity.Waited(result.trainer->peer.slot().pool(), progress);
   }
+  if (progress.has_row_tiers()) state_.meters.row_tiers.Add(member, progress.row_tiers());
   if (progress.has_resumed_from()) switches::ResumedFrom(state_.switches, progress.resumed_from());
   if (result.commit_to) CommitTo(*result.commit_to, now);
 }

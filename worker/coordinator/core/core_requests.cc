@@ -148,6 +148,7 @@ void CoordinatorCore::PutInForce(Instant now) {
   if (active.restored_step > 0) exported_model::InForce(state_.best);
   state_.meters.throughput.Reset(now.steady);
   state_.meters.stage_times.Reset();
+  state_.meters.row_tiers.Reset();
   state_.meters.cost.Pause();
   state_.meters.activity.Begin(now.wall, active.step, state_.training.ledger->SamplesAt(active.step));
   training::Begin(state_.training, state_, active.step, now.steady);

@@ -87,6 +87,28 @@ void StageMeter::Fill(const plan::v1::ExecutionPlan& plan, double samples_per_st
   }
 }
 
+void RowTierMeter::Add(const std::string& member, const job::v1::RowTiers& tiers) {
+  any_ = true;
+  kept_[member] = tiers;
+  const auto more = [](int64_t count, int64_t by) { return count + std::max<int64_t>(0, by); };
+  counted_.set_pulled_rows(more(counted_.pulled_rows(), tiers.pulled_rows()));
+  counted_.set_loaded_rows(more(counted_.loaded_rows(), tiers.loaded_rows()));
+  counted_.set_ahead_rows(more(counted_.ahead_rows(), tiers.ahead_rows()));
+  counted_.set_left_rows(more(counted_.left_rows(), tiers.left_rows()));
+  counted_.set_wait_seconds(counted_.wait_seconds() + std::max(0.0, tiers.wait_seconds()));
+}
+
+job::v1::RowTiers RowTierMeter::Sum() const {
+  job::v1::RowTiers sum = counted_;
+  for (const auto& [member, kept] : kept_) {
+    sum.set_memory_rows(sum.memory_rows() + kept.memory_rows());
+    sum.set_disk_rows(sum.disk_rows() + kept.disk_rows());
+    sum.set_memory_bytes(sum.memory_bytes() + kept.memory_bytes());
+    sum.set_disk_bytes(sum.disk_bytes() + kept.disk_bytes());
+  }
+  return sum;
+}
+
 void CostMeter::Restore(double usd, double usd_first, double first_throughput, int64_t paid_samples) {
   usd_ = usd;
   usd_first_ = usd_first;

@@ -71,6 +71,22 @@ class StageMeter {
   double data_wait_seconds_ = 0;
 };
 
+// Adds up what members say of the rows that they keep in memory and on disks.
+class RowTierMeter {
+ public:
+  void Add(const std::string& member, const job::v1::RowTiers& tiers);
+  // Forgets which rows members keep, but not what was counted. Called at a switch.
+  void Reset() { kept_.clear(); }
+  bool empty() const { return !any_; }
+  // The sums.
+  job::v1::RowTiers Sum() const;
+
+ private:
+  bool any_ = false;
+  std::map<std::string, job::v1::RowTiers> kept_;  // only rows and bytes count
+  job::v1::RowTiers counted_;                      // only counters
+};
+
 // Integrates the USD spent (units held x price), and what the first plan would have cost for the same samples.
 class CostMeter {
  public:
@@ -111,6 +127,7 @@ struct Meters {
   RecentMean loss;
   ThroughputMeter throughput;
   StageMeter stage_times;
+  RowTierMeter row_tiers;
   CostMeter cost;
   ActivityMeter activity;
 };

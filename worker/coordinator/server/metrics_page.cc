@@ -1,5 +1,6 @@
 #include "worker/coordinator/server/metrics_page.h"
 
+#include <algorithm>
 #include <map>
 
 #include "common/base/status.h"
@@ -11,6 +12,33 @@ namespace medley::worker {
 
 using http_server::HttpRequest;
 using http_server::HttpResponse;
+
+namespace {
+
+// A row that was read ahead is in memory when it is pulled; it counts apart from those that were there anyway.
+void AddRowTiers(const job::v1::RowTiers& tiers, metrics::TextPage& page) {
+  using Kind = metrics::TextPage::Kind;
+  const auto family = [&](std::string_view name, Kind kind, std::string_view help, std::string_view label,
+                          const std::map<std::string, int64_t>& values) {
+    page.Family(name, kind, help);
+    for (const auto& [value, count] : values) page.Sample({{label, value}}, static_cast<double>(count));
+  };
+  family("medley_coordinator_embedding_rows", Kind::kGauge, "Rows of embedding tables that are kept", "place",
+         {{"memory", tiers.memory_rows()}, {"disk", tiers.disk_rows()}});
+  family("medley_coordinator_embedding_row_bytes", Kind::kGauge, "Bytes of these rows, on the disk with old ones",
+         "place", {{"memory", tiers.memory_bytes()}, {"disk", tiers.disk_bytes()}});
+  family("medley_coordinator_embedding_pulled_rows_total", Kind::kCounter, "Rows that pulls have found", "found",
+         {{"memory", std::max<int64_t>(0, tiers.pulled_rows() - tiers.loaded_rows())},
+          {"ahead", tiers.ahead_rows()},
+          {"disk", tiers.loaded_rows() - tiers.ahead_rows()}});
+  family("medley_coordinator_embedding_moved_rows_total", Kind::kCounter, "Rows that have moved", "to",
+         {{"memory", tiers.loaded_rows()}, {"disk", tiers.left_rows()}});
+  page.Family("medley_coordinator_embedding_disk_wait_seconds_total", Kind::kCounter,
+              "Seconds in which pulls and updates of rows waited for the disk");
+  page.Sample({}, tiers.wait_seconds());
+}
+
+}  // namespace
 
 std::string MetricsText(const job::v1::Observation& seen) {
   using Kind = metrics::TextPage::Kind;
@@ -47,6 +75,7 @@ std::string MetricsText(const job::v1::Observation& seen) {
         seen.has_checkpoint_failure() ? 1 : 0);
   counter("medley_coordinator_data_wait_seconds_total",
           "Seconds that trainers waited for samples, of all trainers together", seen.data_wait_seconds());
+  if (seen.has_row_tiers()) AddRowTiers(seen.row_tiers(), page);
   counter("medley_coordinator_recoveries_total", "Recoveries", static_cast<double>(seen.restarts()));
   if (seen.has_agreement()) {
     gauge("medley_coordinator_agreement_fraction", "Share of the steps after which replicas average their parameters",

@@ -1,4 +1,4 @@
-// Tests the coordinator's account of the units in force.
+// Tests the coordinator's account of the units in force, and of the rows that members keep.
 #include "worker/coordinator/core/activity.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/unit/worker/coordinator/core/core_fixture.h"
+#include "worker/coordinator/core/meter.h"
 
 namespace medley::worker {
 namespace {
@@ -161,6 +162,40 @@ TEST_F(ActivityTest, UnitsOfTheNextGenerationAreNotInForceYet) {
   Advance(base::seconds(1));  // the new units start meanwhile
   EXPECT_NEAR(Seconds("a", Category::kTraining), trained + 2, kNear);
   EXPECT_EQ(Seconds("b", Category::kMove), 0);
+}
+
+TEST(RowTierMeterTest, AddsUpWhatMembersKeepAndCount) {
+  RowTierMeter meter;
+  EXPECT_TRUE(meter.empty());
+  job::v1::RowTiers tiers;
+  tiers.set_memory_rows(10);
+  tiers.set_disk_rows(20);
+  tiers.set_memory_bytes(100);
+  tiers.set_disk_bytes(200);
+  tiers.set_pulled_rows(7);
+  tiers.set_loaded_rows(5);
+  tiers.set_ahead_rows(4);
+  tiers.set_left_rows(3);
+  tiers.set_wait_seconds(0.25);
+  for (const char* member : {"a", "b", "a"}) meter.Add(member, tiers);
+  EXPECT_FALSE(meter.empty());
+  job::v1::RowTiers sum = meter.Sum();
+  EXPECT_EQ(sum.memory_rows(), 20) << "of two members, as each said last";
+  EXPECT_EQ(sum.disk_rows(), 40);
+  EXPECT_EQ(sum.memory_bytes(), 200);
+  EXPECT_EQ(sum.disk_bytes(), 400);
+  EXPECT_EQ(sum.pulled_rows(), 21);
+  EXPECT_EQ(sum.loaded_rows(), 15);
+  EXPECT_EQ(sum.ahead_rows(), 12);
+  EXPECT_EQ(sum.left_rows(), 9);
+  EXPECT_EQ(sum.wait_seconds(), 0.75);
+  meter.Reset();
+  tiers.set_pulled_rows(-1000);  // a member does not count down
+  meter.Add("c", tiers);
+  sum = meter.Sum();
+  EXPECT_EQ(sum.memory_rows(), 10);
+  EXPECT_EQ(sum.pulled_rows(), 21);
+  EXPECT_EQ(sum.loaded_rows(), 20);
 }
 
 }  // namespace

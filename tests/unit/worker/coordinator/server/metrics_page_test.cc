@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tests/unit/common/http_server/raw_client.h"
 
 namespace medley::worker {
@@ -27,6 +29,29 @@ TEST(MetricsPageTest, CountsSlowTrainers) {
   EXPECT_THAT(MetricsText(seen), HasSubstr("\nmedley_coordinator_left_out_members 0\n"));
   seen.add_left_out()->set_member("job-0-a-1");
   EXPECT_THAT(MetricsText(seen), HasSubstr("\nmedley_coordinator_left_out_members 1\n"));
+}
+
+TEST(MetricsPageTest, SaysWhichRowsAreInMemory) {
+  job::v1::Observation seen;
+  EXPECT_THAT(MetricsText(seen), Not(HasSubstr("embedding")));
+  job::v1::RowTiers& tiers = *seen.mutable_row_tiers();
+  tiers.set_memory_rows(10);
+  tiers.set_disk_rows(30);
+  tiers.set_memory_bytes(1000);
+  tiers.set_disk_bytes(4000);
+  tiers.set_pulled_rows(100);
+  tiers.set_loaded_rows(20);
+  tiers.set_ahead_rows(15);
+  tiers.set_left_rows(18);
+  tiers.set_wait_seconds(0.5);
+  const std::string text = MetricsText(seen);
+  for (const char* line :
+       {"_rows{place=\"disk\"} 30", "_rows{place=\"memory\"} 10", "_row_bytes{place=\"disk\"} 4000",
+        "_row_bytes{place=\"memory\"} 1000", "_pulled_rows_total{found=\"memory\"} 80",
+        "_pulled_rows_total{found=\"ahead\"} 15", "_pulled_rows_total{found=\"disk\"} 5",
+        "_moved_rows_total{to=\"memory\"} 20", "_moved_rows_total{to=\"disk\"} 18", "_disk_wait_seconds_total 0.5"}) {
+    EXPECT_THAT(text, HasSubstr("\nmedley_coordinator_embedding" + std::string(line) + "\n"));
+  }
 }
 
 TEST(MetricsPageTest, NeedsATokenWhereOneIsSet) {
