@@ -6,19 +6,6 @@
 
 namespace medley::worker {
 
-absl::Status CheckBlockValues(const char* what, const std::vector<BlockValue>& expected, Values values, int samples) {
-  if (values.size() != expected.size()) {
-    return base::InvalidArgument("the block needs {} values as {}, got {}", expected.size(), what, values.size());
-  }
-  for (size_t k = 0; k < values.size(); ++k) {
-    const size_t floats = static_cast<size_t>(samples) * static_cast<size_t>(expected[k].width);
-    if (values[k].size() == floats) continue;
-    return base::InvalidArgument("the {} of {} samples for operation {} has {} floats, the block needs {} per sample",
-                                 what, samples, expected[k].operation, values[k].size(), expected[k].width);
-  }
-  return absl::OkStatus();
-}
-
 Gradient BlockModel::Rep::Writable(Gradient gradient, size_t floats) {
   if (gradient.buffer >= 0) return gradient;
   const Gradient copy = gradients_.New(floats);

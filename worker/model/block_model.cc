@@ -109,14 +109,7 @@ void BlockModel::Rep::KeepFixedRows() {
 }
 
 absl::Status BlockModel::Rep::CheckSizes(const BatchView& features, Values inputs) const {
-  const size_t samples = static_cast<size_t>(features.samples);
-  const auto is = [&](size_t size, int width) { return size == samples * static_cast<size_t>(width); };
-  if (!is(features.ids.size(), shape_.fields) || !is(features.numerics.size(), shape_.numerics) ||
-      !is(features.labels.size(), shape_.labels) || !is(features.weights.size(), features.weights.empty() ? 0 : 1)) {
-    return base::InvalidArgument(
-        "the batch of {} samples has {} ids, {} numerics and {} labels, which do not match the model", samples,
-        features.ids.size(), features.numerics.size(), features.labels.size());
-  }
+  MEDLEY_RETURN_IF_ERROR(CheckBatch(shape_, features));
   return CheckBlockValues("input", block_.inputs, inputs, features.samples);
 }
 

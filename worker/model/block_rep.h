@@ -30,9 +30,6 @@ inline bool KeepsUndropped(const Operation& operation) {
          (operation.activation == Activation::kSigmoid || operation.activation == Activation::kTanh);
 }
 
-// InvalidArgument unless `values` are the expected ones of so many samples; `what` is the word for one.
-absl::Status CheckBlockValues(const char* what, const std::vector<BlockValue>& expected, Values values, int samples);
-
 class BlockModel::Rep {
  public:
   Rep(const Graph& graph, model::OperationRange range, const Optimizer& optimizer, uint64_t seed,

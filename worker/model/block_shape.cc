@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/base/status.h"
 #include "common/model/operation_range.h"
 
 namespace medley::worker {
@@ -52,6 +53,31 @@ unsigned ReadsOf(const Graph& graph, model::OperationRange range) {
     }
   }
   return parts;
+}
+
+absl::Status CheckBatch(const SampleShape& shape, const BatchView& batch) {
+  const size_t samples = static_cast<size_t>(batch.samples);
+  const auto is = [&](size_t size, int width) { return size == samples * static_cast<size_t>(width); };
+  if (!is(batch.ids.size(), shape.fields) || !is(batch.numerics.size(), shape.numerics) ||
+      !is(batch.labels.size(), shape.labels) || !is(batch.weights.size(), batch.weights.empty() ? 0 : 1)) {
+    return base::InvalidArgument(
+        "the batch of {} samples has {} ids, {} numerics and {} labels, which do not match the model", samples,
+        batch.ids.size(), batch.numerics.size(), batch.labels.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBlockValues(const char* what, const std::vector<BlockValue>& expected, Values values, int samples) {
+  if (values.size() != expected.size()) {
+    return base::InvalidArgument("the block needs {} values as {}, got {}", expected.size(), what, values.size());
+  }
+  for (size_t k = 0; k < values.size(); ++k) {
+    const size_t floats = static_cast<size_t>(samples) * static_cast<size_t>(expected[k].width);
+    if (values[k].size() == floats) continue;
+    return base::InvalidArgument("the {} of {} samples for operation {} has {} floats, the block needs {} per sample",
+                                 what, samples, expected[k].operation, values[k].size(), expected[k].width);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace medley::worker

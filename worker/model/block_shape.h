@@ -1,6 +1,8 @@
 // Where the operations of a block take their inputs from, and which outputs leave the block. Pure.
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <vector>
 
 #include "common/model/forward.h"
@@ -27,5 +29,10 @@ BlockShape ShapeOfBlock(const Graph& graph, model::OperationRange range);
 
 // The lists of samples (RowParts) that the computation of the block needs: those of inner blocks are none.
 unsigned ReadsOf(const Graph& graph, model::OperationRange range);
+
+// InvalidArgument unless the batch has the ids, numerics and labels of its samples.
+absl::Status CheckBatch(const SampleShape& shape, const BatchView& batch);
+// InvalidArgument unless `values` are the expected ones of so many samples; `what` is the word for one.
+absl::Status CheckBlockValues(const char* what, const std::vector<BlockValue>& expected, Values values, int samples);
 
 }  // namespace medley::worker
