@@ -19,14 +19,14 @@
 #include <memory>
 
 #include "common/model/forward.h"
+#include "worker/aten/stored_block.h"
 #include "worker/device/device.h"
 #include "worker/model/graph.h"
 #include "worker/model/make_block.h"
-#include "worker/pipeline/block_compute.h"
 
 namespace medley::worker::aten {
 
-class AtenBlock final : public worker::BlockCompute {
+class AtenBlock final : public StoredBlock {
  public:
   struct Options {
     worker::Optimizer optimizer;             // its initial_state
@@ -56,29 +56,13 @@ class AtenBlock final : public worker::BlockCompute {
   absl::StatusOr<worker::Values> Infer(const worker::BatchView& features, worker::Values inputs) override;
 
   std::span<const float> RowGradients(int slot, int table) const override;
-  std::span<float> Gradients() override;
-  std::vector<worker::DenseParameter> Parameters() override;
-  absl::Status ReadValues(size_t parameter, worker::DensePart part, size_t first, std::span<float> to) override;
-  absl::Status WriteValues(size_t parameter, worker::DensePart part, size_t first,
-                           std::span<const float> from) override;
-  absl::StatusOr<double> SquaredNorm() override;
-  absl::Status ScaleGradients(float factor) override;
-  absl::Status SumCopies(std::string_view name) override;
   double LossSum(int slot) const override;
   int64_t LossSamples(int slot) const override;
-
-  absl::Status ApplyUpdate(const worker::Optimizer& optimizer) override;
-  absl::Status KeepAgreed() override;
-  void ForgetAgreed() override;
-  int64_t AppliedStep() const override;
-  int64_t AgreedStep() const override;
-  int64_t UndoLimit() const override;
-  absl::Status UndoTo(int64_t step) override;
-  void SetAppliedStep(int64_t step) override;
 
  private:
   class Rep;
   explicit AtenBlock(std::unique_ptr<Rep> rep);
+  ParameterStore& store() const override;
   std::unique_ptr<Rep> rep_;
 };
 

@@ -92,8 +92,7 @@ class AtenBlock::Rep {
 
   const BlockShape& shape() const { return shape_; }
   bool has_loss() const { return has_loss_; }
-  ParameterStore& store() { return *store_; }
-  const ParameterStore& store() const { return *store_; }
+  ParameterStore& store() const { return *store_; }
   const std::vector<ParameterSpec>& tables() const { return table_specs_; }
   int64_t SamplesOf(Pass pass) const {
     return open_.at(static_cast<size_t>(pass.slot)).micros.at(static_cast<size_t>(pass.micro)).features.samples;
@@ -120,16 +119,8 @@ class AtenBlock::Rep {
   absl::StatusOr<Values> Backward(Pass pass, Values output_gradients);
   absl::StatusOr<Values> Infer(const BatchView& features, Values inputs);
 
-  // Copies what a device has of it; after an error it is no number, and ApplyUpdate returns the error.
-  double LossSum(int slot);
-  // After an error they are none, and ApplyUpdate returns it.
-  std::span<float> Gradients() {
-    const absl::StatusOr<std::span<float>> gradients = store_->GradientsOnHost();
-    failure_ = gradients.status();
-    return gradients.ok() ? *gradients : std::span<float>();
-  }
-  void SetFailure(absl::Status failure) { failure_ = std::move(failure); }
-  const absl::Status& failure() const { return failure_; }
+  // Copies what a device has of it.
+  absl::StatusOr<double> LossSum(int slot);
 
  private:
   OpenStep& StepOf(int slot) {
@@ -158,7 +149,6 @@ class AtenBlock::Rep {
   const Place place_;
   const std::unique_ptr<ParameterStore> store_;
   const Precision precision_;
-  absl::Status failure_;  // of the last Gradients() or LossSum()
   const bool has_loss_;
   CallList calls_;
   std::vector<Bound> bound_;

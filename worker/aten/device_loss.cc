@@ -1,7 +1,9 @@
 #include "worker/aten/device_loss.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "common/base/status.h"
 #include "worker/data/array_dataset.h"
 
 namespace medley::worker::aten {
@@ -85,6 +87,21 @@ DeviceLoss LossOnDevice(const Operation& loss, const Tensor& outputs, const Tens
     out.gradient = out.gradient * weights.view({-1, 1});
   }
   return {out.sum.sum(at::kDouble), out.gradient * scale};
+}
+
+absl::StatusOr<DeviceLoss> LossOfBatch(const Place& place, const Operation& loss, const Tensor& outputs,
+                                       const BatchView& batch, float scale, Tensor& class_weights) {
+  const int64_t samples = batch.samples;
+  const auto to_place = [&](std::span<const float> values, at::IntArrayRef sizes) -> absl::StatusOr<Tensor> {
+    if (values.empty()) return Tensor();
+    return place.ToPlace(Over(values, sizes));
+  };
+  MEDLEY_ASSIGN_OR_RETURN(const Tensor labels, to_place(batch.labels, {samples, std::ssize(batch.labels) / samples}));
+  MEDLEY_ASSIGN_OR_RETURN(const Tensor weights, to_place(batch.weights, {samples}));
+  if (!class_weights.defined()) {
+    MEDLEY_ASSIGN_OR_RETURN(class_weights, to_place(loss.class_weights, {std::ssize(loss.class_weights)}));
+  }
+  return LossOnDevice(loss, outputs, labels, scale, weights, class_weights);
 }
 
 }  // namespace medley::worker::aten

@@ -2,7 +2,11 @@
 // only a number a step is copied.
 #pragma once
 
+#include <absl/status/statusor.h>
+
+#include "worker/aten/place.h"
 #include "worker/aten/torch.h"
+#include "worker/data/batch.h"
 #include "worker/model/graph.h"
 
 namespace medley::worker::aten {
@@ -17,5 +21,10 @@ struct DeviceLoss {
 // those of the loss in the place of the outputs, or undefined.
 DeviceLoss LossOnDevice(const Operation& loss, const at::Tensor& outputs, const at::Tensor& labels, float scale,
                         const at::Tensor& weights, const at::Tensor& class_weights);
+
+// The same for the samples of a batch: copies their labels and weights, and, where it is undefined, class_weights.
+// Errors: those of Place.
+absl::StatusOr<DeviceLoss> LossOfBatch(const Place& place, const Operation& loss, const at::Tensor& outputs,
+                                       const BatchView& batch, float scale, at::Tensor& class_weights);
 
 }  // namespace medley::worker::aten

@@ -9,8 +9,8 @@
 
 namespace medley::worker::aten {
 
-// A BlockMaker: makes a BlockModel, or an AtenBlock for a graph that was exported, which computes on settings.device.
-// Errors: theirs.
+// A BlockMaker: makes an AtenBlock for a graph that was exported; for another one a LayerBlock where settings.device
+// computes, else a BlockModel. Errors: theirs.
 absl::StatusOr<std::unique_ptr<worker::BlockCompute>> MakeBlock(const worker::Graph& graph, model::OperationRange range,
                                                                 const worker::BlockSettings& settings);
 

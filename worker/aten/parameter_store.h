@@ -22,7 +22,8 @@ class ParameterStore {
  public:
   virtual ~ParameterStore() = default;
 
-  // A parameter's values after step `version`; valid until that version is overwritten. Nobody may write to them.
+  // A parameter's values after step `version`; valid until that version is overwritten. Nobody may write to them, but
+  // for rows that are the same in all versions.
   virtual at::Tensor Values(int64_t version, size_t parameter, at::IntArrayRef sizes) = 0;
 
   // Adds to the gradient of a step; a step other than the one before begins with zeros.

@@ -1,0 +1,135 @@
+// Built-in models on the test device, whose memory the host cannot touch: what a step copies, that memory does not
+// grow, and what happens when an allocation or the device fails. Not for the build with CUDA.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "common/base/testing/status_matchers.h"
+#include "tests/unit/worker/aten/layer_chain.h"
+#include "tests/unit/worker/zoo/zoo_jobs.h"
+#include "worker/aten/testing/tested_device.h"
+#include "worker/device/testing/guarded_memory.h"
+
+namespace medley::worker::aten {
+namespace {
+
+using base::IsOk;
+using base::StatusIs;
+using device::GuardedMemory;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int kGuardedSamples = 32;
+
+GuardedMemory& LayerMemory() { return GuardedMemory::OfProcess(); }
+
+Graph ZooGraph(const std::string& name) { return *BuildGraph(testing::ZooJob(name)); }
+
+LayerChain::Setup OnDevice() { return {.on_device = {true}, .optimizer = *MakeOptimizer("adam", 0.01)}; }
+
+int64_t Bytes(const LayerChain::Named& values) {
+  int64_t bytes = 0;
+  for (const auto& [name, floats] : values) bytes += static_cast<int64_t>(floats.size() * sizeof(float));
+  return bytes;
+}
+
+// Whoever copies: blocks, kernels and conversions between types of devices all count.
+TEST(LayerBlockDeviceTest, AStepCopiesItsBatchAndItsRows) {
+  for (const std::string& name : testing::ZooNames()) {
+    const Graph graph = ZooGraph(name);
+    LayerChain chain(graph, OnDevice());
+    const Batch batch = SomeSamples(graph, 5, kGuardedSamples);
+    const bool has_numbers =
+        std::ranges::any_of(graph.operations, [](const Operation& operation) { return operation.reads_numerics; });
+    const auto samples =
+        static_cast<int64_t>(4 * (batch.ids.size() + batch.labels.size() + (has_numbers ? batch.numerics.size() : 0)));
+    for (int64_t step = 1; step <= 4; ++step) {
+      const device::CopyCounts before = LayerMemory().counts();
+      ASSERT_THAT(chain.Step(step, batch, step % 2 == 0 ? 1 : 2), IsOk()) << name;
+      EXPECT_FALSE(std::isnan(chain.Loss()));
+      const device::CopyCounts copied = LayerMemory().counts() - before;
+      const int64_t rows = Bytes(chain.Rows());
+      EXPECT_EQ(copied.bytes_in, samples + rows) << name;
+      EXPECT_EQ(copied.bytes_out, rows + static_cast<int64_t>(sizeof(double))) << name;
+    }
+  }
+}
+
+// A step leaves no memory behind. A thread of autograd frees its last part later: the least of some steps counts.
+TEST(LayerBlockDeviceTest, MemoryDoesNotGrow) {
+  const Graph graph = ZooGraph("dcn-v2");
+  LayerChain chain(graph, OnDevice());
+  const auto least = [&](int64_t first, int64_t end) {
+    size_t used = std::numeric_limits<size_t>::max();
+    for (int64_t step = first; step < end; ++step) {
+      EXPECT_THAT(chain.Step(step, SomeSamples(graph, static_cast<uint64_t>(step), kGuardedSamples)), IsOk());
+      used = std::min(used, LayerMemory().used());
+    }
+    return used;
+  };
+  const size_t before = least(1, 11);
+  EXPECT_LE(least(11, 21), before);
+}
+
+absl::Status TwoSteps(const Graph& graph, const Batch& batch) {
+  const BlockSettings settings{.optimizer = *MakeOptimizer("adam", 0.01), .device = *OpenTestedDevice()};
+  MEDLEY_ASSIGN_OR_RETURN(const std::unique_ptr<BlockCompute> block,
+                          MakeBlock(graph, {0, static_cast<int>(graph.operations.size())}, settings));
+  for (int64_t step = 1; step <= 2; ++step) {
+    block->BeginStep({.step = step, .version = step - 1, .micro_batches = 1, .global_samples = batch.samples});
+    for (size_t t = 0; t < block->Tables().size(); ++t) {
+      block->SetRows(0, static_cast<int>(t),
+                     Floats(static_cast<size_t>(LayerChain::kTableRows * block->Tables()[t].columns), 0.1F));
+    }
+    MEDLEY_RETURN_IF_ERROR(block->Forward({}, batch.View(0, batch.samples), {}).status());
+    MEDLEY_RETURN_IF_ERROR(block->Backward({}, {}).status());
+    MEDLEY_RETURN_IF_ERROR(block->SquaredNorm().status());
+    MEDLEY_RETURN_IF_ERROR(block->ApplyUpdate(settings.optimizer.AtStep(step)));
+  }
+  return block->KeepAgreed();
+}
+
+TEST(LayerBlockDeviceTest, AnAllocationThatFailsIsASentenceWhereverItIs) {
+  const Graph graph = ZooGraph("deepfm");
+  const Batch batch = SomeSamples(graph, 5, kGuardedSamples);
+  int64_t failed = 0;
+  for (int64_t number = 1;; ++number) {
+    ASSERT_LT(number, 10'000);
+    const int64_t before = LayerMemory().allocations();
+    LayerMemory().FailAllocation(number);
+    const absl::Status status = TwoSteps(graph, batch);
+    LayerMemory().FailAllocation(0);
+    if (status.ok()) {
+      EXPECT_LT(LayerMemory().allocations() - before, number) << "an allocation that failed was not noticed";
+      break;
+    }
+    ++failed;
+    ASSERT_THAT(status,
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         AllOf(HasSubstr("Tried to allocate "), HasSubstr(" bytes"), HasSubstr("training.batchSize"))))
+        << "allocation " << number;
+  }
+  std::printf("%ld allocations failed, one in each run\n", static_cast<long>(failed));
+  EXPECT_GT(failed, 50);
+}
+
+TEST(LayerBlockDeviceTest, ADeviceThatFailsIsAnErrorOfTheStep) {
+  const Graph graph = ZooGraph("wide-and-deep");
+  LayerChain chain(graph, OnDevice());
+  const Batch batch = SomeSamples(graph, 5, kGuardedSamples);
+  ASSERT_THAT(chain.Step(1, batch), IsOk());
+  LayerMemory().SetBroken(true);
+  const absl::Status step = chain.Step(2, batch);
+  const absl::Status update = chain.blocks().front()->ApplyUpdate(*MakeOptimizer("adam", 0.01));
+  LayerMemory().SetBroken(false);
+  for (const absl::Status& status : {step, update}) {
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal, HasSubstr("illegal memory access")));
+  }
+  EXPECT_EQ(chain.blocks().front()->AppliedStep(), 1);
+}
+
+}  // namespace
+}  // namespace medley::worker::aten

@@ -1,0 +1,121 @@
+// The computation of one block of a built-in model through ATen with autograd, for units with a GPU: from the same
+// graph as BlockModel (worker/model), which computes it on CPUs, with the same numbers but for the rounding of single
+// operations.
+//
+// Parameters, their state, versions and updates are where the block computes (parameter_store.h). A step copies there
+// the batch's ids, numerics, labels and weights, the rows of its tables and what other blocks give; back come the
+// gradients of these rows, what other blocks take, and the sum of the losses.
+//
+// A function of BlockCompute that returns no status notes its error, which the next pass or ApplyUpdate returns.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "common/model/forward.h"
+#include "worker/aten/layer_calls.h"
+#include "worker/aten/parameter_store.h"
+#include "worker/aten/place.h"
+#include "worker/aten/placed_rows.h"
+#include "worker/aten/stored_block.h"
+#include "worker/model/block_shape.h"
+#include "worker/model/graph.h"
+#include "worker/model/make_block.h"
+
+namespace medley::worker::aten {
+
+class LayerBlock final : public StoredBlock {
+ public:
+  // Computes on settings.device; null: the CPU. Errors: InvalidArgument for a range that is empty or exceeds the graph;
+  // those of the device.
+  static absl::StatusOr<std::unique_ptr<LayerBlock>> Create(const worker::Graph& graph, model::OperationRange range,
+                                                            const worker::BlockSettings& settings);
+
+  const std::vector<worker::BlockValue>& Inputs() const override { return shape_.inputs; }
+  const std::vector<worker::BlockValue>& Outputs() const override { return shape_.outputs; }
+  bool IsLast() const override { return operations_.back().kind == worker::OperationKind::kLoss; }
+  const std::vector<worker::ParameterSpec>& Tables() const override { return tables_; }
+
+  void BeginStep(const worker::StepShape& shape) override;
+  void SetRows(int slot, int table, std::span<const float> rows) override;
+  absl::StatusOr<worker::Values> Forward(worker::Pass pass, const worker::BatchView& features,
+                                         worker::Values inputs) override;
+  absl::StatusOr<worker::Values> Backward(worker::Pass pass, worker::Values output_gradients) override;
+  absl::StatusOr<worker::Values> Infer(const worker::BatchView& features, worker::Values inputs) override;
+
+  std::span<const float> RowGradients(int slot, int table) const override;
+  double LossSum(int slot) const override;
+  int64_t LossSamples(int slot) const override;
+  absl::Status ApplyUpdate(const worker::Optimizer& optimizer) override;
+
+ private:
+  // Values for or from the host, one for each of the block's, and the memory that they are in.
+  struct HostValues {
+    std::vector<at::Tensor> tensors;
+    std::vector<std::span<const float>> spans;
+  };
+
+  // One micro-batch from its forward to its backward pass. Leaves of autograd are what the block's gradients are of.
+  struct Micro {
+    worker::BatchView features;
+    int64_t first_sample = 0;
+    std::vector<at::Tensor> positions, rows;  // by table: of the gathered rows, and these, leaves
+    std::vector<at::Tensor> parameters;       // leaves, by dense parameter
+    std::vector<at::Tensor> inputs;           // leaves, by input of the block
+    std::vector<at::Tensor> outputs;          // by output of the block
+    at::Tensor result, result_gradient;       // of the loss
+    HostValues returned;
+  };
+
+  struct OpenStep {
+    worker::StepShape shape;
+    std::vector<Micro> micros;
+    int backward_passes = 0;
+    mutable std::vector<PlacedRows> rows;  // by table
+    mutable at::Tensor loss;               // what is not yet in loss_sum
+    mutable double loss_sum = 0;
+    int64_t loss_samples = 0;
+  };
+
+  LayerBlock(const worker::Graph& graph, model::OperationRange range, const worker::BlockSettings& settings);
+
+  ParameterStore& store() const override { return *store_; }
+  OpenStep& StepOf(int slot);
+  absl::Status KeepFixedRows();
+  absl::Status Run(Micro& micro, const OpenStep& open, const worker::BatchView& features, worker::Values inputs,
+                   bool training);
+  at::Tensor Compute(size_t index, Micro& micro, const OpenStep& open, const std::vector<at::Tensor>& inputs,
+                     const at::Tensor& ids, const at::Tensor& numerics, bool training);
+  // The values of a parameter for a pass: with `training` a leaf of autograd.
+  at::Tensor Parameter(size_t dense, Micro& micro, const OpenStep& open, bool training);
+  absl::StatusOr<worker::Values> ToHost(const std::vector<at::Tensor>& tensors, HostValues& host) const;
+  absl::StatusOr<worker::Values> ForwardPass(worker::Pass pass, const worker::BatchView& features,
+                                             worker::Values inputs);
+  absl::StatusOr<worker::Values> BackwardPass(worker::Pass pass, worker::Values output_gradients);
+  absl::StatusOr<worker::Values> InferPass(const worker::BatchView& features, worker::Values inputs);
+  absl::Status GradientsOfLeaves(OpenStep& open, Micro& micro, worker::Values output_gradients,
+                                 std::vector<at::Tensor>& of_inputs);
+
+  const worker::SampleShape sample_shape_;
+  const std::vector<worker::Operation> operations_;
+  const int first_;  // index of the first operation in the model
+  const uint64_t seed_;
+  const worker::BlockShape shape_;
+  const bool reads_numerics_;
+  const std::vector<worker::ParameterSpec> tables_, dense_;
+  const Place place_;
+  const std::unique_ptr<ParameterStore> store_;
+  std::vector<size_t> first_dense_, table_of_;  // by operation: of its first parameter, or its table
+  std::vector<bool> has_fixed_rows_;            // by dense parameter: the first ones do not change
+  std::vector<LayerConstants> constants_;       // by operation
+  std::vector<OpenStep> open_;                  // by slot
+  Micro infer_;
+  HostValues input_gradients_;
+  at::Tensor class_weights_;  // of the loss
+  absl::Status rows_failed_;  // of the last SetRows
+};
+
+}  // namespace medley::worker::aten

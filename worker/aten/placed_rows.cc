@@ -1,0 +1,47 @@
+#include "worker/aten/placed_rows.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+
+namespace medley::worker::aten {
+
+absl::Status PlacedRows::Set(const Place& place, std::span<const float> rows, int64_t columns) {
+  floats_ = rows.size();
+  changed_ = false;
+  sums_ = at::Tensor();
+  host_.Grow(floats_);
+  std::ranges::fill(host_.First(floats_), 0.0F);
+  rows_ = at::empty({static_cast<int64_t>(floats_) / columns, columns}, place.Floats());
+  if (rows.empty()) return absl::OkStatus();
+  if (place.apart()) return place.CopyIn(rows, rows_);
+  rows_.copy_(Over(rows, rows_.sizes()));
+  return absl::OkStatus();
+}
+
+at::Tensor PlacedRows::Gather(const at::Tensor& positions, bool training) const {
+  const at::AutoGradMode none(false);
+  TORCH_CHECK(rows_.defined(), "the step has no rows");
+  return at::index_select(rows_, 0, positions).set_requires_grad(training);
+}
+
+void PlacedRows::AddGradients(const at::Tensor& positions, const at::Tensor& gradients) {
+  const at::AutoGradMode none(false);
+  if (!sums_.defined()) sums_ = at::zeros_like(rows_);
+  sums_.index_add_(0, positions, gradients);
+  changed_ = true;
+}
+
+absl::Status PlacedRows::GradientsToHost(const Place& place) {
+  if (!changed_) return absl::OkStatus();
+  const std::span<float> to = host_.First(floats_);
+  if (place.apart()) {
+    MEDLEY_RETURN_IF_ERROR(place.CopyOut(sums_, to));
+  } else {
+    Over(to, sums_.sizes()).copy_(sums_);
+  }
+  changed_ = false;
+  return absl::OkStatus();
+}
+
+}  // namespace medley::worker::aten
