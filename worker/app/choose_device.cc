@@ -5,13 +5,14 @@
 
 namespace medley::worker {
 
+bool MayComputeOnGpu(const Environment& env, const GetVariable& get) {
+  if (env.device != DeviceChoice::kAuto) return env.device == DeviceChoice::kCuda;
+  return device::BuiltForGpus() && get("CUDA_VISIBLE_DEVICES") != "";
+}
+
 absl::StatusOr<std::shared_ptr<device::Device>> ChooseDevice(const Environment& env) {
   if (env.device == DeviceChoice::kCpu) return nullptr;
   const bool demanded = env.device == DeviceChoice::kCuda;
-  if (!env.spec.model.imported()) {
-    if (demanded) base::log::Warn("computing on the CPU: only models that came from PyTorch are computed on GPUs");
-    return nullptr;
-  }
   if (!demanded && !device::BuiltForGpus()) return nullptr;
   auto gpu = device::OpenGpu();
   if (!gpu.ok() && demanded) return base::Annotate(gpu.status(), "MEDLEY_DEVICE=cuda");

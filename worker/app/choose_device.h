@@ -10,8 +10,11 @@
 
 namespace medley::worker {
 
-// Null: the CPU, as for every model that did not come from PyTorch. Logs the choice. Errors: those of OpenGpu where
-// MEDLEY_DEVICE is cuda, and of a GPU that fails.
+// Whether ChooseDevice may choose a GPU, without a look at it: only the program with LibTorch computes on one. Where
+// the environment leaves it open, a program that was built for GPUs may, unless CUDA_VISIBLE_DEVICES is set and empty.
+bool MayComputeOnGpu(const Environment& env, const GetVariable& get);
+
+// Null: the CPU. Logs the choice. Errors: those of OpenGpu where MEDLEY_DEVICE is cuda, and of a GPU that fails.
 absl::StatusOr<std::shared_ptr<device::Device>> ChooseDevice(const Environment& env);
 
 }  // namespace medley::worker

@@ -17,7 +17,7 @@
 
 namespace medley::worker {
 
-// Where models that came from PyTorch are computed.
+// Where models are computed.
 enum class DeviceChoice {
   kAuto,  // on a GPU where the program was built for GPUs and sees one, else on the CPU
   kCpu,

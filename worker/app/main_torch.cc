@@ -1,4 +1,4 @@
-// medley-worker-torch: what medley-worker becomes when it must compute a model that came from PyTorch.
+// medley-worker-torch: what medley-worker becomes when it must compute a model that came from PyTorch, or on a GPU.
 #include "worker/app/worker_main.h"
 #include "worker/aten/make_block.h"
 

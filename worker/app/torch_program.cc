@@ -19,8 +19,9 @@ absl::Status BecomeTorchProgram(char** argv) {
   ::execv(program.c_str(), argv);
   if (errno == ENOENT) {
     return base::NotFound(
-        "models that came from PyTorch are computed by medley-worker-torch, which is not in {}: install it beside "
-        "medley-worker (./dev programs builds both)",
+        "models that came from PyTorch, and all models on GPUs, are computed by medley-worker-torch, which is not in "
+        "{}: "
+        "install it beside medley-worker (./dev programs builds both)",
         self.parent_path().string());
   }
   return base::Internal("starting {}: {}", program.string(), std::strerror(errno));

@@ -1,5 +1,5 @@
 // LibTorch loads 280 libraries, which costs a process half a second and 150 MB. So only the processes that compute a
-// model from PyTorch load it (docs/adr/0052-libtorch-only-where-it-computes.md).
+// model from PyTorch, or any model on a GPU, load it (docs/adr/0052-libtorch-only-where-it-computes.md).
 #pragma once
 
 #include <absl/status/status.h>

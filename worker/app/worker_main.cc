@@ -12,6 +12,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "worker/app/choose_device.h"
 #include "worker/app/predictor.h"
 #include "worker/app/roles.h"
 #include "worker/app/torch_program.h"
@@ -80,12 +81,14 @@ Need NeedOf(const std::string& role) {
   return role == "profiler" ? Need::kSpec : role == "coordinator" ? Need::kCoordinator : Need::kMember;
 }
 
-// Whether this process will compute a model that came from PyTorch. A bad environment is reported later.
+// Whether this process will compute through LibTorch: a model that came from PyTorch, or any on a GPU. A bad
+// environment is reported later.
 bool NeedsTorch(const std::string& role) {
   if (role == "predictor") return true;
   if (role != "trainer" && role != "profiler") return false;
   const absl::StatusOr<Environment> env = ReadEnvironment(Variable, NeedOf(role));
-  return env.ok() && env->spec.model.imported();
+  if (!env.ok() || env->spec.program) return false;
+  return env->spec.model.imported() || MayComputeOnGpu(*env, Variable);
 }
 
 // Needs no job: the export says all. It has no network, and writes nothing but temporary files.

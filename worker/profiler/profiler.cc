@@ -226,6 +226,8 @@ absl::StatusOr<std::vector<Costs>> TimeComputation(const StepTimerContext& conte
 
 // Before a part of the model is made that takes more than the process may have: no unit of the pool can train it.
 absl::Status CheckModelFits(const ProfilerOptions& options, const model::Profile& profile, const Dataset& data) {
+  // It is in the device's memory, of which too little is a sentence of its own.
+  if (options.device != nullptr) return absl::OkStatus();
   program::ProcessOptions needs;
   needs.tensors.samples = profile.profile_batch_size;
   needs.tensors.state_factor = profile.state_factor;

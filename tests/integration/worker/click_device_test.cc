@@ -1,0 +1,109 @@
+// A click model trained by real processes, some of which compute on the test device: the losses of the CPU, with the
+// rows of its table at every place, with replicas, and while its layers move to the device and back.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "common/base/file.h"
+#include "tests/integration/worker/small_job.h"
+#include "tests/integration/worker/train_job.h"
+
+namespace medley::worker {
+namespace {
+
+constexpr double kMost = 1e-4;
+
+// A census of 32,561 people, in 64 steps: embedding | fc1 | fc2 | fc_out | loss.
+JobOptions Census(int epochs = 1) {
+  JobOptions options;
+  options.train = ExampleData("adult.train.csv");
+  options.batch_size = 512;
+  options.hidden = {64, 32};
+  options.embedding_dim = 8;
+  options.learning_rate = 0.01;
+  options.epochs = epochs;
+  return options;
+}
+
+StageShape On(const std::string& pool, int first, int end, int units = 1) {
+  return {.first = first, .end = end, .units = units, .pool = pool};
+}
+
+class ClickDeviceTest : public ::testing::Test {
+ protected:
+  // The programs of these jobs are guarded_worker.cc's.
+  static void SetUpTestSuite() {
+    const char* const bin = std::getenv("MEDLEY_BIN_DIR");
+    const std::string programs = std::string(bin == nullptr ? "build/bin" : bin) + "/../tests/guarded";
+    ASSERT_EQ(setenv("MEDLEY_BIN_DIR", programs.c_str(), 1), 0);
+  }
+
+  static void ExpectLossesOfTheCpu(const JobOptions& options, const JobShape& on_device, const char* what) {
+    JobShape on_cpu = on_device;
+    for (StageShape& stage : on_cpu.stages) stage.pool = "cpu";
+    const Outcome expected = Train(options, on_cpu), found = Train(options, on_device);
+    ASSERT_GE(found.losses.size(), 60U);
+    const double losses = LargestDifference(expected, found), weights = WeightDifference(expected, found);
+    EXPECT_LE(losses, kMost);
+    EXPECT_LE(weights, kMost);
+    std::printf("%s: largest relative difference of %zu losses %.1e, of weights %.1e\n", what, found.losses.size(),
+                losses, weights);
+  }
+};
+
+TEST_F(ClickDeviceTest, TheWholeModelIsOnTheDevice) {
+  ExpectLossesOfTheCpu(Census(), {.stages = {On("device", 0, 5)}}, "one process");
+}
+
+TEST_F(ClickDeviceTest, RowsAreOnParameterServers) {
+  JobOptions options = Census();
+  options.optimizer = "adam";
+  options.learning_rate = 0.001;
+  ExpectLossesOfTheCpu(options, {.stages = {On("device", 0, 5, 2)}, .servers = 2}, "two replicas and two servers");
+}
+
+TEST_F(ClickDeviceTest, RowsAreInTrainers) {
+  ExpectLossesOfTheCpu(Census(), {.stages = {On("device", 0, 1, 2), On("device", 1, 5)}, .rows_in_trainers = true},
+                       "shards in two trainers");
+}
+
+TEST_F(ClickDeviceTest, StagesOfCpusAndOfTheDeviceTrainTogether) {
+  JobOptions options = Census();
+  options.optimizer = "sgd";
+  options.learning_rate = 0.1;
+  ExpectLossesOfTheCpu(options, {.stages = {On("cpu", 0, 1, 2), On("device", 1, 3, 2), On("cpu", 3, 5)}, .servers = 1},
+                       "three stages");
+}
+
+// `middle` from step 20 on, then `first` again.
+void ExpectLossesAcrossMoves(const JobOptions& options, const JobShape& first, const JobShape& middle) {
+  JobHarness job(options);
+  job.StartCoordinator();
+  job.Apply(first, "start");
+  job.WaitFor(Reached(20), base::seconds(120));
+  ASSERT_FALSE(IsOver(Switch(job, middle, "move"))) << "the job is too short";
+  ASSERT_FALSE(IsOver(Switch(job, first, "move back"))) << "the job is too short";
+  const job::v1::Observation end = job.WaitForEnd(base::seconds(240));
+  ASSERT_EQ(end.phase(), job::v1::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
+  EXPECT_EQ(end.samples_done(), end.samples_total());
+  Outcome moved;
+  moved.losses = job.Losses();
+  const Outcome expected = Train(options, {.stages = {On("cpu", 0, 5)}});
+  const double difference = LargestDifference(expected, moved);
+  EXPECT_LE(difference, kMost);
+  std::printf("largest relative difference of %zu losses across two moves: %.1e\n", moved.losses.size(), difference);
+}
+
+TEST_F(ClickDeviceTest, LayersMoveToTheDeviceAndBack) {
+  ExpectLossesAcrossMoves(Census(4), {.stages = {On("cpu", 0, 5)}}, {.stages = {On("cpu", 0, 1), On("device", 1, 5)}});
+}
+
+TEST_F(ClickDeviceTest, LayersLeaveTheDeviceAndComeBack) {
+  ExpectLossesAcrossMoves(Census(4), {.stages = {On("device", 0, 5)}},
+                          {.stages = {On("device", 0, 1), On("cpu", 1, 5)}});
+}
+
+}  // namespace
+}  // namespace medley::worker
