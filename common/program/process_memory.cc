@@ -30,6 +30,7 @@ constexpr Base kCoordinator{35 * kMib, 27 * kMib};
 constexpr Base kProfiler{75 * kMib, 26 * kMib};  // its probes are several members in one process
 constexpr double kTorch = 176 * kMib;            // more, in a trainer or profiler; most of it is file
 constexpr double kTorchFile = 92 * kMib;
+constexpr double kCuda = 500 * kMib;  // of a GPU: the context and the libraries' workspaces
 
 // Bytes of rows of the training data that a process surely keeps: those that surely take no more while they are read.
 double SureRows(const ProcessOptions& options) {
@@ -108,8 +109,10 @@ std::vector<std::string> NamesOf(const model::Model& model) {
   return names;
 }
 
+constexpr char kBatches[] = "batches";
+
 bool IsOfActivations(const Holder& holder) {
-  return holder.name.find("parameters") == std::string::npos && holder.name != "batches";
+  return holder.name.find("parameters") == std::string::npos && holder.name != kBatches;
 }
 
 class Members {
@@ -122,10 +125,14 @@ class Members {
   ProcessMemory Trainer(int device, const DeviceMemory& counted, bool on_gpu) const {
     Sum sum;
     sum.Add("the program", kTrainer.resident + (options_.torch ? kTorch : 0));
+    if (on_gpu && !options_.torch) sum.Add("LibTorch", kTorch, /*sure=*/false);
     sum.AddRows(options_);
     for (const Holder& holder : counted.holders) {
       const bool activations = IsOfActivations(holder);
-      if (!on_gpu || !activations) sum.Add(holder.name, holder.bytes, !activations || !options_.torch);
+      if (on_gpu && activations) continue;
+      // A pool of class GPU whose image computes on CPUs has the parameters here.
+      const bool sure = on_gpu ? holder.name == kBatches : !activations || !options_.torch;
+      sum.Add(holder.name, holder.bytes, sure);
     }
     const double factor = options_.tensors.state_factor;
     double largest = 0, saved = 0, local = 0, width = 0;
@@ -148,6 +155,25 @@ class Members {
     // While the state of a parameter is exchanged, written or multiplied.
     sum.Add("a copy of the largest parameter", largest * (factor - 1), /*sure=*/false);
     if (!on_gpu) sum.Add("activations of an evaluation", width * kEvaluatedTogether, /*sure=*/false);
+    return sum.Take();
+  }
+
+  ProcessMemory Gpu(int device, const DeviceMemory& counted) const {
+    Sum sum;
+    for (const Holder& holder : counted.holders) {
+      sum.Add(holder.name, holder.bytes, !IsOfActivations(holder) || !options_.torch);
+    }
+    double rows = 0;
+    for (const Block& block : program_.blocks) {
+      const std::vector<int>& devices = program_.layouts[static_cast<size_t>(block.layout)].devices;
+      if (std::find(devices.begin(), devices.end(), device) == devices.end()) continue;
+      for (int i = block.operations.first; i < block.operations.end; ++i) {
+        const model::Layer& layer = model_.layers[static_cast<size_t>(i)];
+        if (layer.sparse) rows += std::min(layer.weight_bytes, layer.output_bytes * options_.tensors.samples);
+      }
+    }
+    sum.Add("rows of a step with their gradients", 2 * rows, /*sure=*/false);
+    sum.Add("CUDA", kCuda, /*sure=*/false);
     return sum.Take();
   }
 
@@ -207,6 +233,18 @@ std::vector<ProcessMemory> MemoryOfMembers(const Program& program, const model::
   return all;
 }
 
+std::vector<ProcessMemory> MemoryOfGpus(const Program& program, const model::Model& model,
+                                        const ProcessOptions& options, const std::vector<bool>& on_gpu) {
+  const std::vector<DeviceMemory> counted = CountMemory(program, WithoutTables(model), options.tensors);
+  const Members members(program, model, options);
+  std::vector<ProcessMemory> all(program.devices.size());
+  for (size_t d = 0; d < all.size(); ++d) {
+    const bool computes = program.devices[d].host < 0 && !program.devices[d].server;
+    if (computes && d < on_gpu.size() && on_gpu[d]) all[d] = members.Gpu(static_cast<int>(d), counted[d]);
+  }
+  return all;
+}
+
 ProcessMemory MemoryOfProfiler(const model::Model& model, const ProcessOptions& options) {
   Sum sum;
   sum.Add("the program", kProfiler.resident + (options.torch ? kTorch : 0));
@@ -247,6 +285,8 @@ double LeastMemory(const ProcessMemory& memory, bool torch) {
   const double file = kTrainer.file + (torch ? kTorchFile : 0);
   return std::max(0.0, (memory.bytes - memory.unsure) * kSure - file);
 }
+
+double LeastGpuMemory(const ProcessMemory& memory) { return std::max(0.0, (memory.bytes - memory.unsure) * kSure); }
 
 double RoomForTensors(double limit, const ProcessOptions& options) {
   if (limit <= 0) return 0;

@@ -41,9 +41,15 @@ inline constexpr char kUsedRows[] = "usedRows";
 
 // For each device of the program, trainers and parameter servers. Servers create a row of a table when it is first
 // used: those of kUsedRows count, or without it as many as the data can use at most, as unsure. With `on_gpu[d]` the
-// device computes on a GPU, and keeps its activations there.
+// device computes on a GPU: its activations are there, and its parameters surely are not here.
 std::vector<ProcessMemory> MemoryOfMembers(const Program& program, const model::Model& model,
                                            const ProcessOptions& options, const std::vector<bool>& on_gpu = {});
+
+// What the devices with `on_gpu[d]` need of their GPU's memory; others nothing. Weights, optimizer state, the versions
+// of both, gradients and activations are there (docs/adr/0098-a-device-owns-its-parameters.md), and of tables the rows
+// that a step uses, of which the most count as unsure. So do activations of models from PyTorch, and CUDA's own memory.
+std::vector<ProcessMemory> MemoryOfGpus(const Program& program, const model::Model& model,
+                                        const ProcessOptions& options, const std::vector<bool>& on_gpu);
 
 // For a process that measures the operations of the model one after the other.
 ProcessMemory MemoryOfProfiler(const model::Model& model, const ProcessOptions& options);
@@ -54,6 +60,8 @@ ProcessMemory MemoryOfCoordinator(const model::Model& model, const ProcessOption
 // The bytes below which the process surely fails: what is sure of the estimate, less its error and the pages of the
 // program's file, which the kernel can drop. So nothing is refused that runs.
 double LeastMemory(const ProcessMemory& memory, bool torch);
+// The same of a GPU.
+double LeastGpuMemory(const ProcessMemory& memory);
 // What is left of `limit` beside a trainer's program and data, by the same rule. At least 1, because 0 means no limit;
 // 0 for a limit of 0.
 double RoomForTensors(double limit, const ProcessOptions& options);

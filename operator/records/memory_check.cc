@@ -65,6 +65,35 @@ std::string AdviceFor(const program::ProcessMemory& memory, const ResourcePool& 
   return raise + ", or train with a smaller batch (spec.training.batchSize)";
 }
 
+// The largest stage of the pool, as a bound that this plan exceeds.
+double BoundOf(const model::ExecutionPlan& plan, const model::Profile& profile, const program::ProcessOptions& options,
+               const std::string& pool) {
+  model::Profile counted = profile;
+  program::CapTables(options.row_budget, profile.state_factor, counted.model);
+  return LargestStage(plan, counted, pool) * kBelow;
+}
+
+std::optional<MemoryShortage> ShortageOfGpu(const program::ProcessMemory& needs, const ResourcePool& pool) {
+  const double least = program::LeastGpuMemory(needs);
+  if (pool.memory_bytes <= 0 || least <= pool.memory_bytes) return std::nullopt;
+  double parameters = 0;  // with their versions
+  for (const program::Holder& part : needs.parts) {
+    if (part.name.find("parameters") != std::string::npos) parameters += part.bytes;
+  }
+  const bool divides = 2 * parameters > needs.bytes - needs.unsure;
+  MemoryShortage shortage;
+  shortage.reason = {
+      "memory", pool.name, least, pool.memory_bytes,
+      fmt::format(
+          "a trainer of pool {} needs at least {} of GPU memory, its unit has {} (spec.memory). It is estimated "
+          "to need {}; {}",
+          pool.name, program::SizeText(least), program::SizeText(pool.memory_bytes), program::InWords(needs),
+          divides ? "allow more units (spec.limit, elasticity.maxUnits), so that stages can divide the "
+                    "model, or use a pool whose GPUs have more memory"
+                  : "train with a smaller batch (spec.training.batchSize), or with more microBatches")};
+  return shortage;
+}
+
 }  // namespace
 
 program::ProcessOptions ProcessOptionsOf(const TrainingJob& job, const model::Profile& profile) {
@@ -94,6 +123,8 @@ void LimitByUnitMemory(const TrainingJob& job, const model::Profile& profile, co
   const program::ProcessOptions options = ProcessOptionsOf(job, profile);
   for (model::Resource& resource : request.resources) {
     const ResourcePool* pool = FindPool(offers, resource.name);
+    // Parameters are in the GPU's memory, which the request has: FindShortage counts the rest.
+    if (pool != nullptr && pool->cls == model::ResourceClass::kGpu && pool->memory_bytes > 0) continue;
     const double room = pool == nullptr ? 0 : program::RoomForTensors(UnitMemory(*pool), options);
     if (room > 0) resource.memory_bytes = resource.memory_bytes > 0 ? std::min(resource.memory_bytes, room) : room;
   }
@@ -120,18 +151,19 @@ std::optional<MemoryShortage> FindShortage(const TrainingJob& job, const model::
     on_gpu.push_back(pools.back() != nullptr && pools.back()->cls == model::ResourceClass::kGpu);
   }
   const std::vector<program::ProcessMemory> needs = program::MemoryOfMembers(*program, profile.model, options, on_gpu);
+  const std::vector<program::ProcessMemory> gpus = program::MemoryOfGpus(*program, profile.model, options, on_gpu);
   for (size_t d = 0; d < needs.size(); ++d) {
+    if (std::optional<MemoryShortage> shortage = on_gpu[d] ? ShortageOfGpu(gpus[d], *pools[d]) : std::nullopt) {
+      shortage->bound = BoundOf(plan, profile, options, pools[d]->name);
+      return shortage;
+    }
     const double limit = pools[d] == nullptr ? 0 : UnitMemory(*pools[d]);
     const bool server = program->devices[d].server;
     const double least = program::LeastMemory(needs[d], options.torch && !server);
     if (limit <= 0 || least <= limit) continue;
     MemoryShortage shortage{.server = server};
     const std::string& pool = pools[d]->name;
-    if (!server) {
-      model::Profile counted = profile;
-      program::CapTables(options.row_budget, profile.state_factor, counted.model);
-      shortage.bound = LargestStage(plan, counted, pool) * kBelow;
-    }
+    if (!server) shortage.bound = BoundOf(plan, profile, options, pool);
     shortage.reason = {
         "memory", pool, least, limit,
         fmt::format("a {} of pool {} needs at least {} of memory, its unit has {}. It is estimated to need {}; {}",

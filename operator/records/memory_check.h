@@ -1,4 +1,5 @@
-// Whether the processes of a plan fit into the memory of their pools' units (spec.unit.resources.memory).
+// Whether the processes of a plan fit into the memory of their pools' units (spec.unit.resources.memory), and what they
+// have on GPUs into that of these (spec.memory).
 //
 // Pure. Nothing is refused that can run (common/program/process_memory.h). A unit without memory has no limit, and a
 // plan that is too large to count its memory beside others is not checked.
@@ -22,9 +23,10 @@ program::ProcessOptions ProcessOptionsOf(const TrainingJob& job, const model::Pr
 // For a unit, in bytes; 0: it has no limit.
 double UnitMemory(const ResourcePool& pool);
 
-// Lowers Resource::memory_bytes to what a unit has left beside a trainer's program and data, and fills in
-// server_memory_bytes where the profile says how many rows of tables the data use. With Objective::kStepTime nothing:
-// those planners count activations as well, which for models from PyTorch may be too many.
+// Lowers Resource::memory_bytes to what a unit has left beside a trainer's program and data, unless it is the memory of
+// a GPU, and fills in server_memory_bytes where the profile says how many rows of tables the data use. With
+// Objective::kStepTime nothing: those planners count activations as well, which for models from PyTorch may be too
+// many.
 void LimitByUnitMemory(const TrainingJob& job, const model::Profile& profile, const std::vector<PoolOffer>& offers,
                        model::PlanRequest& request);
 

@@ -113,7 +113,7 @@ TEST(ProcessMemoryTest, ATrainerWithoutServersHoldsWholeTables) {
   EXPECT_DOUBLE_EQ(PartOf(needs[0], "tables"), 100 * kMebibyte);
 }
 
-// Parameters stay in the host's memory, activations do not.
+// Activations are in the GPU's memory. So are parameters, unless the pool's image computes on CPUs.
 TEST(ProcessMemoryTest, AGpuKeepsTheActivations) {
   const model::Model model = Mebibytes({10});
   const ProcessOptions options{.tensors = {.samples = 1 << 20}, .torch = true};
@@ -122,7 +122,37 @@ TEST(ProcessMemoryTest, AGpuKeepsTheActivations) {
   EXPECT_GT(PartOf(host[0], "activations"), 1000 * kMebibyte);
   EXPECT_DOUBLE_EQ(PartOf(gpu[0], "activations"), 0);
   EXPECT_DOUBLE_EQ(PartOf(gpu[0], "parameters"), PartOf(host[0], "parameters"));
+  EXPECT_GE(gpu[0].unsure, PartOf(gpu[0], "parameters"));
   EXPECT_LT(LeastMemory(host[0], true), 200 * kMebibyte) << "PyTorch may need fewer";
+}
+
+// 10 MiB of weights with Adam: the gradient, and weights and two moments of two versions; 1 KiB a sample of
+// activations.
+TEST(ProcessMemoryTest, AGpuHoldsParametersAndActivations) {
+  model::Model model = Mebibytes({10});
+  const ProcessOptions options{.tensors = {.samples = 1 << 10, .state_factor = 4}};
+  const auto program = Compile(StagesPlan({{1, 1}}, 1), model);
+  ASSERT_THAT(program, IsOk());
+  const ProcessMemory gpu = MemoryOfGpus(*program, model, options, {true}).at(0);
+  EXPECT_DOUBLE_EQ(PartOf(gpu, "parameters"), 10 * (1 + 3) * kMebibyte);
+  EXPECT_DOUBLE_EQ(PartOf(gpu, "older versions"), 10 * 3 * kMebibyte);
+  EXPECT_GE(PartOf(gpu, "activations"), kMebibyte);
+  EXPECT_DOUBLE_EQ(gpu.bytes, SumOf(gpu));
+  EXPECT_NEAR(LeastGpuMemory(gpu), 0.95 * (71 * kMebibyte), 3 * kMebibyte) << "CUDA's own is not sure";
+  EXPECT_DOUBLE_EQ(MemoryOfGpus(*program, model, options, {false}).at(0).bytes, 0);
+}
+
+// A step's rows and their gradients, of a table that is elsewhere.
+TEST(ProcessMemoryTest, AGpuHoldsTheRowsOfAStep) {
+  model::Model model = ChainModel();
+  model.layers[0].weight_bytes = 50 * kMebibyte;
+  model.layers[0].output_bytes = 640;
+  const ProcessOptions options{.tensors = {.samples = 100}};
+  const auto program = Compile(StagesPlan({{4, 1}}, 1), model);
+  ASSERT_THAT(program, IsOk());
+  const ProcessMemory gpu = MemoryOfGpus(*program, model, options, {true}).at(0);
+  EXPECT_DOUBLE_EQ(PartOf(gpu, "rows of a step"), 2 * 640 * 100);
+  EXPECT_DOUBLE_EQ(PartOf(gpu, "tables"), 0);
 }
 
 TEST(ProcessMemoryTest, AProfilerHoldsOneOperationAtATime) {

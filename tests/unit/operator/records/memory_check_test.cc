@@ -124,6 +124,45 @@ TEST_F(MemoryCheckTest, AGpusActivationsAreNotInTheHostsMemory) {
   EXPECT_FALSE(FindShortage(job_, profile_, Offers(), Plan({2})).has_value());
 }
 
+// 90 MiB of weights with Adagrad: the gradient, and weights and state of two versions are 450 MiB.
+TEST_F(MemoryCheckTest, AGpusMemoryHoldsTheParameters) {
+  pool_.cls = model::ResourceClass::kGpu;
+  pool_.unit_resources["memory"] = "128Mi";
+  pool_.memory_bytes = 500 * kMebibyte;
+  EXPECT_FALSE(FindShortage(job_, profile_, Offers(), Plan({2})).has_value()) << "they are not in the host's memory";
+  pool_.memory_bytes = 400 * kMebibyte;
+  const auto shortage = FindShortage(job_, profile_, Offers(), Plan({2}));
+  ASSERT_TRUE(shortage.has_value());
+  EXPECT_EQ(shortage->reason.constraint, "memory");
+  EXPECT_EQ(shortage->reason.available, 400 * kMebibyte);
+  EXPECT_THAT(shortage->reason.message, HasSubstr("a trainer of pool cpu needs at least 4"));
+  EXPECT_THAT(shortage->reason.message, HasSubstr("of GPU memory, its unit has 400 MiB (spec.memory)"));
+  EXPECT_THAT(shortage->reason.message, HasSubstr("parameters and optimizer state of fc0..fc1 (270 MiB)"));
+  EXPECT_THAT(shortage->reason.message, HasSubstr("so that stages can divide the model"));
+  EXPECT_LT(shortage->bound, 270 * kMebibyte);
+  EXPECT_GT(shortage->bound, 180 * kMebibyte);
+  EXPECT_FALSE(FindShortage(job_, profile_, Offers(), Plan({1, 2})).has_value()) << "a stage of 60 MiB needs 300";
+}
+
+TEST_F(MemoryCheckTest, AGpusMemoryHoldsTheActivations) {
+  pool_.cls = model::ResourceClass::kGpu;
+  pool_.memory_bytes = 2000 * kMebibyte;
+  EXPECT_FALSE(FindShortage(job_, profile_, Offers(), Plan({2})).has_value());
+  profile_.model.layers[0].output_bytes = 100 * kMebibyte;
+  const auto shortage = FindShortage(job_, profile_, Offers(), Plan({2}));
+  ASSERT_TRUE(shortage.has_value());
+  EXPECT_THAT(shortage->reason.message, HasSubstr("smaller batch"));
+}
+
+TEST_F(MemoryCheckTest, TheMemoryOfAGpuBoundsThePlanner) {
+  pool_.cls = model::ResourceClass::kGpu;
+  pool_.memory_bytes = 4000 * kMebibyte;
+  model::PlanRequest request;
+  request.resources = {{"cpu", model::ResourceClass::kGpu, 1, 4, 4000 * kMebibyte}};
+  LimitByUnitMemory(job_, profile_, Offers(), request);
+  EXPECT_EQ(request.resources[0].memory_bytes, 4000 * kMebibyte) << "the unit's 512 MiB are the host's";
+}
+
 TEST_F(MemoryCheckTest, BoundsThePlanner) {
   model::PlanRequest request;
   request.resources = {{"cpu", model::ResourceClass::kCpu, 1, 4, 0}};
