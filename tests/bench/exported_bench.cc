@@ -1,5 +1,6 @@
-// Trains a model from PyTorch in this process, without network and plan: losses, the gradients of the first step and
-// the seconds of a step, for tests/bench/models.py and tests/gpu to compare with PyTorch.
+// Trains a model from PyTorch, or one of Medley's layers, in this process, without network and plan: losses, the
+// gradients of the first step and the seconds of a step, for tests/bench/models.py and tests/gpu to compare with
+// PyTorch.
 //
 //   exported_bench SPEC.json [--device cpu|cuda] [--steps N] [--gradients FILE]
 //   exported_bench SPEC.json --hold FIRST END
@@ -91,8 +92,9 @@ absl::Status Run(const std::string& path, const std::string& device, int steps, 
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path));
   MEDLEY_ASSIGN_OR_RETURN(const model::JobSpec spec, model::ParseJobSpec(text));
   MEDLEY_RETURN_IF_ERROR(model::Validate(spec));
-  MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const worker::Dataset> data,
-                          worker::Dataset::Load(spec.data.train, spec.data, nullptr, {}));
+  MEDLEY_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const worker::Dataset> data,
+      worker::Dataset::Load(spec.data.train, spec.data, nullptr, {.embedding_rows = spec.model.embedding_rows}));
   MEDLEY_ASSIGN_OR_RETURN(const worker::Graph graph, worker::FitGraph(spec, *data));
   MEDLEY_ASSIGN_OR_RETURN(const worker::Optimizer optimizer, worker::OptimizerOf(spec.training));
   const int operations = static_cast<int>(graph.operations.size());
@@ -168,7 +170,7 @@ absl::Status Hold(const std::string& path, const std::vector<int>& block) {
 }  // namespace medley
 
 int main(int argc, char** argv) {
-  CLI::App app{"Trains a model from PyTorch in this process."};
+  CLI::App app{"Trains a model in this process."};
   std::string spec, gradients, device = "cpu";
   int steps = 20;
   app.add_option("spec", spec, "the job's spec as JSON")->required();

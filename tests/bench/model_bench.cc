@@ -211,8 +211,8 @@ bool TakeDevice(int& argc, char** argv) {
   argc = kept;
   if (device == "cpu") return true;
   std::fprintf(stderr, device == "cuda"
-                           ? "model_bench: --device cuda: models that Medley has itself are computed on CPUs "
-                             "only (docs/operate/gpus.md)\n"
+                           ? "model_bench: --device cuda: this measures the layers of CPUs; exported_bench trains "
+                             "the same model on a GPU\n"
                            : "model_bench: --device must be cpu or cuda\n");
   return false;
 }

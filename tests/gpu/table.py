@@ -20,14 +20,17 @@ MODELS = ("lenet", "two-tower", "transformer", "resnet18", "bert", "resnet50")
 # What a row says, the part, and what the names of its results begin with.
 ROWS = (
     [("tests of devices passed", "device-tests", "worker_device_test: passed"), ("tests of models passed", "device-tests",
-                                                                                   "worker_aten_test: passed")]
+                                                                                   "worker_aten_test: passed"),
+       ("tests of layers passed", "device-tests", "worker_aten_layers_test: passed")]
     + [(f"{model}: {words}", "models", rf"{model}{what}") for model in MODELS
        for words, what in (("a step", r", batch \d+: a step$"), ("a step of eager PyTorch", r", batch \d+: a step of eager"),
                            ("times PyTorch's step", ": times"), ("copied to the GPU a step", ": copied to"),
                            ("copied from the GPU a step", ": copied from"), ("gradients from float64", ": gradients"),
                            ("losses of ten steps from float64", ": losses"))]
-    + [("ctrdnn: Medley on one CPU core", "models", "ctrdnn, batch 512: Medley"), ("ctrdnn: eager PyTorch on the GPU", "models",
-                                                                                   "ctrdnn, batch 512: eager")]
+    + [(f"ctrdnn, batch {batch:,}: {words}", "click", f"ctrdnn, batch {batch}: {what}") for batch in (4096, 16384)
+       for words, what in (("a step", "a step$"), ("a step of eager PyTorch", "a step of eager"), ("times PyTorch's step", "times"),
+                           ("copied to the GPU a step", "copied to"), ("copied from the GPU a step", "copied from"),
+                           ("losses from the CPU's", "losses"))]
     + [(f"large tables, {pools}: {words}", "heterps", f"{pools}: {what}") for pools in ("mix", "GPU only", "CPUs only")
        for words, what in (("plan", "plan"), ("measured", "measured"), ("expected", "expected"), ("a million samples", "price"))]
     + [(f"{model}: growth of memory in 400 steps, {place}", "memory", f"{model}: growth of the {what}")

@@ -4,7 +4,7 @@ import os
 
 import kit
 
-TESTS = ("worker_device_test", "worker_aten_test")
+TESTS = ("worker_device_test", "worker_aten_test", "worker_aten_layers_test")
 
 
 def cases(report):

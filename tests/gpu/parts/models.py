@@ -6,7 +6,6 @@ each step. Both compute in float32, without TF32.
 import copy
 import json
 import os
-import re
 import statistics
 import sys
 import time
@@ -153,20 +152,6 @@ def compare_seconds(name, model, eager, spec):
     kit.row(f"{name}: copied from the GPU a step", last["bytes_out"], "bytes", "a loss, 8", last["bytes_out"] == 8)
 
 
-def ctrdnn():
-    """HeterPS's model of click rates: Medley computes it on the CPU only, so far."""
-    code, out, err = kit.call([kit.program("model_bench"), "--benchmark_filter=BM_TrainStep/512/1/", "--benchmark_format=json"], 60)
-    if code != 0:
-        kit.row("ctrdnn: Medley on one CPU core", kit.last_line(err), holds=False)
-    else:
-        kit.row("ctrdnn, batch 512: Medley on one CPU core", round(json.loads(out)["benchmarks"][0]["items_per_second"]), "samples/s")
-    script = os.path.join(kit.SOURCE, "tests/bench/peers/torch_ctrdnn.py")
-    code, out, err = kit.call([sys.executable, script, "--batch", "512", "--seconds", "4", "--device", kit.DEVICE], 60)
-    found = re.search(r"(\d+) samples/s wall", out)
-    place = "on the GPU" if kit.ON_GPU else "on one CPU core"
-    kit.row(f"ctrdnn, batch 512: eager PyTorch {place}", int(found.group(1)) if found else kit.last_line(err), "samples/s", "", bool(found) or False)
-
-
 def main():
     torch.set_num_threads(1)
     torch.backends.cudnn.allow_tf32 = False
@@ -186,8 +171,6 @@ def main():
             kit.row(name, f"{type(error).__name__}: {kit.last_line(str(error))}", holds=False)
         if kit.ON_GPU:
             torch.cuda.empty_cache()
-        if name == "resnet18":  # before those that may be cut off
-            ctrdnn()
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import kit
 # Programs, what makes each say something and end, and its exit status then. medley-torchscript, which only Medley starts, refuses.
 PROGRAMS = {"medley": ("--help", 0), "medley-operator": ("--help", 0), "medley-scheduler": ("--help", 0),
             "medley-worker": ("--help", 0), "medley-worker-torch": ("--help", 0), "medley-torchscript": ("--help", 1),
-            "exported_bench": ("--help", 0), "model_bench": ("--benchmark_list_tests", 0), "worker_device_test": ("--gtest_list_tests", 0),
-            "worker_aten_test": ("--gtest_list_tests", 0)}
+            "exported_bench": ("--help", 0), "worker_device_test": ("--gtest_list_tests", 0),
+            "worker_aten_test": ("--gtest_list_tests", 0), "worker_aten_layers_test": ("--gtest_list_tests", 0)}
 
 
 def machine():
