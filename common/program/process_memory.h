@@ -41,13 +41,14 @@ inline constexpr char kUsedRows[] = "usedRows";
 
 // For each device of the program, trainers and parameter servers. Servers create a row of a table when it is first
 // used: those of kUsedRows count, or without it as many as the data can use at most, as unsure. With `on_gpu[d]` the
-// device computes on a GPU: its activations are there, and its parameters surely are not here.
+// device computes on a GPU: it keeps its activations there, and surely no parameters here.
 std::vector<ProcessMemory> MemoryOfMembers(const Program& program, const model::Model& model,
                                            const ProcessOptions& options, const std::vector<bool>& on_gpu = {});
 
-// What the devices with `on_gpu[d]` need of their GPU's memory; others nothing. Weights, optimizer state, the versions
-// of both, gradients and activations are there (docs/adr/0098-a-device-owns-its-parameters.md), and of tables the rows
-// that a step uses, of which the most count as unsure. So do activations of models from PyTorch, and CUDA's own memory.
+// What the devices with `on_gpu[d]` need of their GPU's memory; others nothing. A GPU holds weights, optimizer state,
+// the versions of both, gradients and activations (docs/adr/0098-a-device-owns-its-parameters.md), and of tables the
+// rows that a step uses, of which the most count as unsure. So do activations of models from PyTorch, and CUDA's own
+// memory.
 std::vector<ProcessMemory> MemoryOfGpus(const Program& program, const model::Model& model,
                                         const ProcessOptions& options, const std::vector<bool>& on_gpu);
 
