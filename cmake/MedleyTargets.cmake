@@ -123,7 +123,7 @@ function(medley_test)
   medley_use_precompiled(${A_NAME} tests)
   if(A_BINARIES)  # programs that the test starts
     if("medley-worker" IN_LIST A_BINARIES)
-      list(APPEND A_BINARIES medley-worker-torch)  # which it becomes for models from PyTorch
+      list(APPEND A_BINARIES medley-worker-torch medley-agent)  # which it becomes for models from PyTorch and for programs
     endif()
     add_dependencies(${A_NAME} ${A_BINARIES})
   endif()

@@ -105,13 +105,14 @@ def _file(root, path, change):
     return out
 
 
-def document(name, version, root, origins, owners):
-    """The document as JSON text; `origins`: {path in the image: (file it was copied from or None, change or None)}."""
+def document(name, version, root, origins, owners, linked=()):
+    """The document as JSON text; `origins`: {path in the image: (file it was copied from or None, change or None)}. `linked`: the
+    packages that are in a program, and have no file of their own."""
     itself = {
         "SPDXID": "SPDXRef-Package-medley", "name": name, "versionInfo": version, "supplier": "Organization: Medley",
         "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "licenseConcluded": "Apache-2.0",
         "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION", "primaryPackagePurpose": "APPLICATION"}
-    files, packages, relations = [], {}, []
+    files, packages, relations = [], {package.name: package for package in linked}, []
     for path, (origin, change) in sorted(origins.items()):
         files.append(_file(root, path, change))
         owner = owners.owner(origin)

@@ -27,7 +27,8 @@
 namespace medley::worker {
 namespace {
 
-constexpr int kPollMilliseconds = 50;
+constexpr int kPollMilliseconds = 1000;   // what is waited for makes a file readable
+constexpr int kOldPollMilliseconds = 50;  // where the end of a process does not
 constexpr size_t kTailLines = 60;
 constexpr int kMostReads = 64;  // of one process in a row, so that each is looked at
 constexpr base::milliseconds kLook{20};
@@ -180,12 +181,14 @@ class ProgramProcesses::Rep {
   void Read(const std::stop_token& stop) {
     while (!stop.stop_requested() && !LookAtEnds()) {
       std::vector<pollfd> open;
+      bool old = false;
       for (const Child& child : children_) {
+        old = old || (child.end < 0 && !child.ended);
         if (child.output >= 0) open.push_back({child.output, POLLIN, 0});
         // At once: of several ranks that fail, the first is the cause.
         if (child.end >= 0 && !child.ended) open.push_back({child.end, POLLIN, 0});
       }
-      poll(open.data(), open.size(), kPollMilliseconds);
+      poll(open.data(), open.size(), old ? kOldPollMilliseconds : kPollMilliseconds);
       for (Child& child : children_) Drain(child);
     }
   }

@@ -28,7 +28,7 @@ namespace medley::worker {
 namespace {
 
 constexpr base::milliseconds kSaveLook{20};
-constexpr base::milliseconds kRunLook{100};
+constexpr base::milliseconds kRunLook{1000};  // for hangs: all else wakes who waits
 constexpr base::milliseconds kEventLook{500};
 constexpr double kOldestEvent = 3600;  // seconds; an older one is of a clock that differs
 

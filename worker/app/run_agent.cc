@@ -12,10 +12,10 @@
 #include "worker/agent/ranks.h"
 #include "worker/app/job_identity.h"
 #include "worker/app/job_tls.h"
+#include "worker/app/make_session.h"
 #include "worker/app/roles.h"
-#include "worker/app/serve_rows.h"
 #include "worker/app/unit_cpus.h"
-#include "worker/profiler/profiler.h"
+#include "worker/profiler/print_profile.h"
 #include "worker/trainer/member.h"
 
 namespace medley::worker {

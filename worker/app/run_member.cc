@@ -9,6 +9,7 @@
 #include "worker/app/choose_device.h"
 #include "worker/app/job_identity.h"
 #include "worker/app/job_tls.h"
+#include "worker/app/make_session.h"
 #include "worker/app/roles.h"
 #include "worker/app/serve_rows.h"
 #include "worker/model/imported_graph.h"
@@ -36,16 +37,6 @@ absl::StatusOr<bool> CheckModel(const model::JobSpec& spec) {
 }
 
 }  // namespace
-
-absl::StatusOr<int> RunUntilReleased(Member& member, Role& role, const Signals& signals, std::stop_token stop) {
-  std::stop_callback on_signal(signals.stop(), [&] {
-    base::log::Info("received a stop signal: asking the coordinator to release this member");
-    member.Leave(kStopNotice);
-  });
-  auto code = member.Run(role, std::move(stop));
-  if (!code.ok() && code.status().code() == absl::StatusCode::kCancelled && signals.stop().stop_requested()) return 0;
-  return code;
-}
 
 absl::StatusOr<int> RunTrainerRole(const Environment& env, Places* places, BlockMaker make_block, base::Clock& clock,
                                    const Signals& signals) {

@@ -3,13 +3,12 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/hash.h"
 #include "common/base/log.h"
-#include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/model/rows_member.h"
 #include "common/rpc/server.h"
 #include "worker/app/job_identity.h"
+#include "worker/app/make_session.h"
 #include "worker/export/initial_weights.h"
 #include "worker/exported/archive.h"
 #include "worker/model/imported_graph.h"
@@ -36,22 +35,6 @@ absl::Status CheckTables(const Graph& graph, const std::vector<ParameterSpec>& t
 }
 
 }  // namespace
-
-SessionOptions MakeSession(const Environment& env, const JobTls& tls, std::string name, pb::MemberRole role,
-                           std::string address) {
-  SessionOptions session;
-  session.coordinator = env.coordinator;
-  session.address_book = std::make_shared<CoordinatorAddress>(env.coordinator, env.checkpoints);
-  session.token = env.token;
-  session.tls = tls.credentials();
-  session.member = std::move(name);
-  session.role = role;
-  session.pool = env.pool;
-  session.address = std::move(address);
-  session.seed = base::SystemSeed();
-  session.instance = base::HashHex(session.member + std::to_string(session.seed));
-  return session;
-}
 
 RowsHost::RowsHost(const Environment& env, const JobTls& tls, ParameterServer& service, base::Clock& clock)
     : env_(env), tls_(tls), service_(service), clock_(clock), watch_([this](const std::stop_token& stop) {

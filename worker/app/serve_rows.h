@@ -15,17 +15,12 @@
 #include "worker/model/graph.h"
 #include "worker/ps/parameter_server.h"
 #include "worker/trainer/server_role.h"
-#include "worker/trainer/session.h"
 
 namespace medley::rpc {
 class Server;
 }
 
 namespace medley::worker {
-
-// `name`: of the member. Each call makes another instance.
-SessionOptions MakeSession(const Environment& env, const JobTls& tls, std::string name, job::v1::MemberRole role,
-                           std::string address);
 
 // What keeps rows of the job's tables, and the port where other members find them. Owned by the function that runs a
 // role; `service` must outlive it. Not thread-safe.

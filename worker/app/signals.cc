@@ -1,10 +1,15 @@
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <stop_token>
 #include <string_view>
 #include <thread>
 
+#include "common/base/status.h"
 #include "worker/app/roles.h"
 
 namespace medley::worker {
@@ -24,7 +29,14 @@ void SayBusError(int) {
 }  // namespace
 
 struct Signals::State {
+  ~State() {
+    thread = {};  // joins
+    close(signals);
+    close(end);
+  }
   std::stop_source source;
+  int signals = -1;
+  int end = -1;  // readable when the thread is to end
   std::jthread thread;
 };
 
@@ -39,10 +51,16 @@ Signals::Signals() : state_(std::make_unique<State>()) {
   bus.sa_handler = SayBusError;
   bus.sa_flags = SA_RESETHAND;
   sigaction(SIGBUS, &bus, nullptr);
-  state_->thread = std::jthread([this, set](std::stop_token stop) {
-    const timespec slice{0, 100'000'000};
+  state_->signals = signalfd(-1, &set, SFD_CLOEXEC);
+  state_->end = eventfd(0, EFD_CLOEXEC);
+  MEDLEY_CHECK(state_->signals >= 0 && state_->end >= 0, "this process needs two files at its start");
+  state_->thread = std::jthread([state = state_.get()](const std::stop_token& stop) {
+    const std::stop_callback wake(stop, [state] { eventfd_write(state->end, 1); });
+    pollfd files[] = {{state->signals, POLLIN, 0}, {state->end, POLLIN, 0}};
     while (!stop.stop_requested()) {
-      if (sigtimedwait(&set, nullptr, &slice) > 0) state_->source.request_stop();
+      signalfd_siginfo signal{};
+      const bool came = poll(files, 2, -1) > 0 && (files[0].revents & POLLIN) != 0;
+      if (came && read(state->signals, &signal, sizeof(signal)) > 0) state->source.request_stop();
     }
   });
 }

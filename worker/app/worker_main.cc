@@ -12,10 +12,11 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "worker/app/become_program.h"
 #include "worker/app/choose_device.h"
 #include "worker/app/predictor.h"
 #include "worker/app/roles.h"
-#include "worker/app/torch_program.h"
+#include "worker/app/temporary_folder.h"
 #include "worker/app/unit_cpus.h"
 #include "worker/collective/shared_memory.h"
 #include "worker/device/device.h"
@@ -32,27 +33,6 @@ std::optional<std::string> Variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
-
-// A folder for temporary files of this process alone: with the usual one, it could write those of others.
-class TemporaryFolder {
- public:
-  static absl::StatusOr<std::unique_ptr<TemporaryFolder>> Make() {
-    MEDLEY_ASSIGN_OR_RETURN(std::filesystem::path path, base::MakeTempDir("medley-worker"));
-    setenv("TMPDIR", path.c_str(), 1);
-    return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(std::move(path)));
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;  // the folder itself lies where this process may write no more
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::filesystem::path path) : path_(std::move(path)) {}
-  const std::filesystem::path path_;
-};
 
 // Before the job's threads exist, and before a model is read.
 absl::Status ConfineRole(const Environment& env, const std::filesystem::path& temporary) {
@@ -81,14 +61,15 @@ Need NeedOf(const std::string& role) {
   return role == "profiler" ? Need::kSpec : role == "coordinator" ? Need::kCoordinator : Need::kMember;
 }
 
-// Whether this process will compute through LibTorch: a model that came from PyTorch, or any on a GPU. A bad
-// environment is reported later.
-bool NeedsTorch(const std::string& role) {
-  if (role == "predictor") return true;
-  if (role != "trainer" && role != "profiler") return false;
+// What this process must become. A bad environment is reported later.
+std::optional<OtherProgram> OtherProgramFor(const std::string& role) {
+  if (role == "predictor") return OtherProgram::kTorch;
+  if (role != "trainer" && role != "profiler") return std::nullopt;
   const absl::StatusOr<Environment> env = ReadEnvironment(Variable, NeedOf(role));
-  if (!env.ok() || env->spec.program) return false;
-  return env->spec.model.imported() || MayComputeOnGpu(*env, Variable);
+  if (!env.ok()) return std::nullopt;
+  if (env->spec.program) return OtherProgram::kAgent;
+  const bool torch = env->spec.model.imported() || MayComputeOnGpu(*env, Variable);
+  return torch ? std::optional(OtherProgram::kTorch) : std::nullopt;
 }
 
 // Needs no job: the export says all. It has no network, and writes nothing but temporary files.
@@ -103,15 +84,11 @@ absl::StatusOr<int> RunRole(const std::string& role, const BlockMaker& make_bloc
   if (role == "files") return RunFilesRole(Variable, clock, signals);
   MEDLEY_ASSIGN_OR_RETURN(Environment env, ReadEnvironment(Variable, NeedOf(role)));
   env.threads = UnitThreads(Variable);
-  const bool program = env.spec.program && (role == "trainer" || role == "profiler");
-  if (role == "trainer" && !program && env.share_memory) StartMemoryOpener();
+  if (role == "trainer" && env.share_memory) StartMemoryOpener();
   MEDLEY_ASSIGN_OR_RETURN(const auto temporary, TemporaryFolder::Make());
   env.samples_shared = !env.samples_folder.empty();
   if (!env.samples_shared) env.samples_folder = temporary->path();
   MEDLEY_ASSIGN_OR_RETURN(env.checkpoints, OpenVolume(env.checkpoint_root, Variable, env.continue_from));
-  // A program may do what its pod may: nobody knows here what it needs.
-  if (program && role == "trainer") return RunAgentRole(env, clock, signals);
-  if (program) return RunProgramProfilerRole(env, temporary->path(), clock, signals);
   MEDLEY_RETURN_IF_ERROR(ConfineRole(env, temporary->path()));
   std::unique_ptr<Places> places;
   if (HasRemotePlaces(env.spec)) {
@@ -160,7 +137,9 @@ int WorkerMain(int argc, char** argv, const BlockMaker& torch) {
     return 2;
   }
   base::log::Configure("worker/" + role, base::log::ParseLevel(level));
-  if (torch == nullptr && NeedsTorch(role)) return Failed(role, BecomeTorchProgram(argv));  // before signals are held
+  if (const auto other = OtherProgramFor(role); other && torch == nullptr) {
+    return Failed(role, Become(*other, argv));  // before signals are held
+  }
   const Signals signals;
   const BlockMaker& make_block = torch == nullptr ? BlockMaker(MakeModelBlock) : torch;
   const absl::StatusOr<int> code =

@@ -11,12 +11,9 @@
 #include "common/base/log.h"
 #include "common/base/processor_time.h"
 #include "common/base/status.h"
-#include "common/model/convert.h"
 #include "common/model/profile.h"
 #include "common/model/sample_bytes.h"
-#include "common/model/text.h"
 #include "common/program/process_memory.h"
-#include "medley/profile/v1/profile.pb.h"
 #include "worker/data/label_values.h"
 #include "worker/data/memory_estimate.h"
 #include "worker/export/initial_weights.h"
@@ -26,6 +23,7 @@
 #include "worker/model/vector_layers.h"
 #include "worker/params/optimizer_of.h"
 #include "worker/profiler/allreduce_table.h"
+#include "worker/profiler/print_profile.h"
 #include "worker/profiler/statistics.h"
 #include "worker/profiler/step_timer.h"
 #include "worker/profiler/used_rows.h"
@@ -319,12 +317,6 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
 }
 
 }  // namespace
-
-void PrintProfile(const model::Profile& profile, std::ostream& output) {
-  profile::v1::Profile proto;
-  model::ToProto(profile, proto);
-  output << "MEDLEY-PROFILE " << model::ToJson(proto) << std::endl;
-}
 
 absl::Status RunProfiler(const ProfilerOptions& options) {
   MEDLEY_CHECK(options.clock != nullptr && options.output != nullptr && options.probe != nullptr,

@@ -37,9 +37,6 @@ struct ProfilerOptions {
   std::stop_token stop;
 };
 
-// As one line, in which the operator finds it among those of a log.
-void PrintProfile(const model::Profile& profile, std::ostream& output);
-
 // Reads the training data, measures and prints. Errors: those of reading the data, InvalidArgument for the job's spec,
 // Cancelled.
 absl::Status RunProfiler(const ProfilerOptions& options);

@@ -1,0 +1,36 @@
+# medley_static_binary(NAME medley-agent SRCS main.cc DEPS ... ARCHIVES common_base ... SYSTEM grpc++ ...)
+# A program that needs no library of the machine on which it runs, not even libc: DEPS say how it is compiled, ARCHIVES the folders of
+# this tree and SYSTEM the libraries of Debian that it is linked with. Debian has fmt and spdlog as shared libraries and headers only, so
+# medley_static_text has what they compile. With sanitizers, which cannot be linked so, it is a program like the others.
+function(medley_static_binary)
+  cmake_parse_arguments(A "" "NAME" "SRCS;DEPS;ARCHIVES;SYSTEM" ${ARGN})
+  if(MEDLEY_SANITIZE)
+    medley_binary(NAME ${A_NAME} SRCS ${A_SRCS} DEPS ${A_DEPS})
+    return()
+  endif()
+  add_library(medley_${A_NAME}_main OBJECT ${A_SRCS})
+  target_include_directories(medley_${A_NAME}_main PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(medley_${A_NAME}_main PRIVATE ${A_DEPS} medley_warnings)
+  medley_use_precompiled(medley_${A_NAME}_main programs)
+  medley_optimize(medley_${A_NAME}_main)
+  add_executable(${A_NAME} $<TARGET_OBJECTS:medley_${A_NAME}_main>)
+  list(TRANSFORM A_ARCHIVES PREPEND medley_)
+  list(APPEND A_ARCHIVES medley_static_text)
+  if(NOT TARGET medley_cli11)
+    list(REMOVE_ITEM A_ARCHIVES medley_cli11)  # it is in headers here
+  endif()
+  set(archives ${A_ARCHIVES})
+  list(TRANSFORM archives REPLACE "(.+)" "$<TARGET_FILE:\\1>")
+  list(TRANSFORM A_SYSTEM PREPEND -l)
+  # Which of them a library needs differs from one to the next, and those that nothing needs take no room.
+  find_library(MEDLEY_ABSL libabsl_base.a REQUIRED)
+  get_filename_component(folder ${MEDLEY_ABSL} DIRECTORY)
+  file(GLOB absl ${folder}/libabsl_*.a)
+  list(FILTER absl EXCLUDE REGEX "_main|_test|flags")
+  # Names of hosts are resolved by c-ares, which gRPC has. A linker may warn of getaddrinfo, which is not called.
+  target_link_options(${A_NAME} PRIVATE -static -s -Wl,--gc-sections)
+  target_link_libraries(${A_NAME} PRIVATE -Wl,--start-group ${archives} ${A_SYSTEM} ${absl} -Wl,--end-group)
+  set_target_properties(${A_NAME} PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS "${archives}")
+  add_dependencies(${A_NAME} ${A_ARCHIVES})
+  set_property(GLOBAL APPEND PROPERTY MEDLEY_PROGRAMS ${A_NAME})
+endfunction()
