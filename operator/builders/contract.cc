@@ -14,6 +14,8 @@ using kube::Json;
 
 constexpr char kSpecVolume[] = "spec";
 constexpr char kStorageKeysVolume[] = "storage-keys";
+constexpr char kAgentVolume[] = "medley-agent";  // the init container has this name too
+constexpr char kAgent[] = "medley-agent";
 constexpr int kSecretMode = 0440;  // the group is the pod's fsGroup
 
 // Replaces the entry of `list` with this value of `key`, or adds it.
@@ -70,6 +72,33 @@ void KeepStorage(const StorageAccess& storage, Json& pod_spec) {
            {{"name", kStorageKeysVolume}, {"mountPath", kStorageKeysFolder}, {"readOnly", true}});
   const Json keys = {{"secretName", storage.secret}, {"defaultMode", kSecretMode}, {"optional", true}};
   SetEntry(pod_spec["volumes"], "name", {{"name", kStorageKeysVolume}, {"secret", keys}});
+}
+
+void KeepAgent(const std::string& image, const std::string& pull_policy, Json& pod_spec) {
+  Json* worker = WorkerOf(pod_spec);
+  if (worker == nullptr) return;
+  const std::string path = std::string(kAgentFolder) + "/" + kAgent;
+  Json copier = {
+      {"name", kAgentVolume},
+      {"image", image},
+      {"command", Json::array({std::string("/usr/local/bin/") + kAgent})},
+      {"args", Json::array({"--install=" + path})},
+      {"terminationMessagePolicy", "FallbackToLogsOnError"},
+      {"securityContext",
+       {{"allowPrivilegeEscalation", false}, {"readOnlyRootFilesystem", true}, {"capabilities", {{"drop", {"ALL"}}}}}},
+      {"volumeMounts", Json::array({{{"name", kAgentVolume}, {"mountPath", kAgentFolder}}})}};
+  if (!pull_policy.empty()) copier["imagePullPolicy"] = pull_policy;
+  const Json resources = worker->value("resources", Json::object());
+  for (const auto& [list, amounts] : resources.items()) {
+    for (const char* name : {"cpu", "memory", "ephemeral-storage"}) {
+      if (amounts.is_object() && amounts.contains(name)) copier["resources"][list][name] = amounts[name];
+    }
+  }
+  SetEntry(pod_spec["volumes"], "name", {{"name", kAgentVolume}, {"emptyDir", Json::object()}});
+  SetEntry(pod_spec["initContainers"], "name", copier);
+  (*worker)["command"] = Json::array({path});
+  SetEntry((*worker)["volumeMounts"], "mountPath",
+           {{"name", kAgentVolume}, {"mountPath", kAgentFolder}, {"readOnly", true}});
 }
 
 void KeepPool(const ResourcePool& pool, Json& pod_spec) {

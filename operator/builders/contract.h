@@ -23,6 +23,11 @@ void KeepStorage(const StorageAccess& storage, kube::Json& pod_spec);
 // resources, less what containers beside the worker request, win over the templates', and the pod names no node.
 void KeepPool(const ResourcePool& pool, kube::Json& pod_spec);
 
+// Lets the worker's container, whose image is the user's, run Medley's agent: an init container of Medley's `image`
+// copies it into a volume of the pod. Call it after KeepPool: the copy may have the memory and CPUs of the unit, so
+// that the pod keeps its class of service. `pull_policy`: of that image; empty: Kubernetes decides.
+void KeepAgent(const std::string& image, const std::string& pull_policy, kube::Json& pod_spec);
+
 // The labels or annotations of a template, without those of Medley ("medley.dev/..."): the operator finds and sorts its
 // pods by them.
 kube::Json WithoutOwn(const kube::Json& metadata, const char* field);

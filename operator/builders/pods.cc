@@ -166,6 +166,15 @@ std::string TerminationLog(const Json& container) {
                                                                          : "/dev/termination-log";
 }
 
+// Whether the pod runs a program in an image that is not Medley's; a template may have chosen it.
+bool NeedsAgent(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape, const Json& spec) {
+  if (!job.program || !Computes(shape)) return false;
+  const std::string own = HasGpuImage(settings, shape) ? settings.gpu_image : settings.image;
+  return std::ranges::any_of(spec["containers"], [&](const Json& container) {
+    return container.value("name", "") == kWorkerContainer && container.value("image", "") != own;
+  });
+}
+
 // Precedence, highest first: what Medley needs (contract.h, worker_env.h); the pool's selector, tolerations, unit and
 // unit.env; the template of the role; that of the job; that of the pool; the operator's defaults.
 void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape, Json& spec) {
@@ -178,6 +187,7 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
   KeepStorage(job.storage, spec);
   if (shape.pool != nullptr) KeepPool(*shape.pool, spec);
   PinToZone(shape.zone, spec);
+  if (NeedsAgent(job, settings, shape, spec)) KeepAgent(settings.image, settings.image_pull_policy, spec);
   for (Json& container : spec["containers"]) {
     if (container.value("name", "") != kWorkerContainer) continue;
     if (shape.role == Role::kCoordinator) FillCoordinatorResources(container);
@@ -234,6 +244,7 @@ std::string TemplateDigest(const TrainingJob& job, Role role, const ResourcePool
   Json all = Json::array();
   for (const PodTemplate* each : TemplatesOf(job, shape)) all.push_back(Json::array({each->metadata, each->spec}));
   all.push_back(ImageOf(job, settings, shape));
+  if (job.program && Computes(shape)) all.push_back(settings.image);  // of the agent
   all.push_back(Json::array({settings.image_pull_policy, settings.image_pull_secrets}));
   if (pool != nullptr) {
     all.push_back(Json::array({pool->unit_resources, pool->unit_env, pool->node_selector, pool->tolerations}));

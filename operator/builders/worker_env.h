@@ -47,6 +47,8 @@ inline constexpr char kStorageKeysFolder[] = "/etc/medley/storage";      // file
 // A writable folder; the root file system is read-only. Not /tmp, because localcluster/node rewrites mount paths and
 // must not rewrite paths of data under /tmp.
 inline constexpr char kTmpFolder[] = "/run/medley/tmp";
+// Where the agent of a program is, in a pod whose image is not Medley's.
+inline constexpr char kAgentFolder[] = "/run/medley/agent";
 inline constexpr char kGpuResource[] = "nvidia.com/gpu";
 // For the credentials that the pod is to find (credentials.h); it takes no others.
 inline constexpr char kFingerprintVariable[] = "MEDLEY_CREDENTIALS_FINGERPRINT";
