@@ -18,6 +18,7 @@ using goodput::Category;
 constexpr size_t kMarks = 16;
 // A clock that was set must not make units that are in force for years.
 constexpr double kLongestAbsence = 86400;
+constexpr base::seconds kReconnecting{3};  // in which members come back to a coordinator that was started again
 
 double ToUnix(base::WallTime time) { return base::ToSeconds(time.time_since_epoch()); }
 
@@ -63,8 +64,10 @@ std::optional<Activity> ActivityNow(const CoreState& view) {
   return activity;
 }
 
-void ActivityMeter::Restore(const job::v1::UnitAccount& account, bool suspended, base::WallTime now) {
+void ActivityMeter::Restore(const job::v1::UnitAccount& account, bool suspended, const CommittedStep& line,
+                            base::WallTime now) {
   resumes_ = suspended;
+  line_ = line;
   if (account.id().empty()) return;
   account_.id = account.id();
   account_.first_samples = account.first_samples();
@@ -83,6 +86,7 @@ void ActivityMeter::Restore(const job::v1::UnitAccount& account, bool suspended,
   const base::WallTime at(std::chrono::duration_cast<base::WallTime::duration>(
       base::seconds(account.at().seconds()) + base::nanoseconds(account.at().nanos())));
   journal_at_ = std::min(at, now);
+  restored_at_ = now;
 }
 
 std::optional<std::string> ActivityMeter::Hold(Instant now, const std::optional<Activity>& activity, int64_t step) {
@@ -98,7 +102,6 @@ std::optional<std::string> ActivityMeter::Hold(Instant now, const std::optional<
     for (const auto& [pool, count] : activity ? activity->standbys : std::map<std::string, int>()) {
       *line += fmt::format("{}{}:{}:idle", std::exchange(comma, ","), pool, count);
     }
-    *line += fmt::format(" waited={:.3f}", waited_);
     before_ = activity;
   }
   if (started_ && now.steady > held_until_ && activity && !account_.id.empty()) {
@@ -117,6 +120,7 @@ void ActivityMeter::Begin(base::WallTime now, int64_t step, int64_t samples) {
   resumes_ = false;
   journal_at_.reset();
   away_.clear();
+  returned_.clear();
   if (!account_.id.empty()) return;
   account_.id = fmt::format("{:.6f}", ToUnix(now));
   account_.first_samples = samples;
@@ -124,38 +128,43 @@ void ActivityMeter::Begin(base::WallTime now, int64_t step, int64_t samples) {
   marks_.assign(1, last_);
 }
 
-void ActivityMeter::Returned(const std::string& pool, Category category, base::WallTime now) {
-  if (!journal_at_ || account_.id.empty()) return;
+void ActivityMeter::Returned(const std::string& member, const std::string& pool, Category category,
+                             base::WallTime now) {
+  if (!journal_at_ || account_.id.empty() || !returned_.insert(member).second) return;
   const double seconds = std::clamp(base::ToSeconds(now - *journal_at_), 0.0, kLongestAbsence);
   account_.pools[pool][category] += seconds;
-  if (category == Category::kRecovery) away_[pool] += seconds;
+  if (category != Category::kRecovery) return;
+  away_[pool].seconds += seconds;
+  ++away_[pool].members;
+}
+
+bool ActivityMeter::JustRestored(base::WallTime now) const {
+  return journal_at_ && now - restored_at_ <= kReconnecting;
 }
 
 void ActivityMeter::Waited(const std::string& pool, const job::v1::Progress& progress) {
   Move(pool, Category::kTraining, Category::kDataWait, progress.data_seconds());
   Move(pool, Category::kTraining, Category::kCheckpoint, progress.checkpoint_seconds());
-  waited_ += std::max(0.0, progress.data_seconds());
 }
 
-void ActivityMeter::Committed(base::SteadyTime now, int64_t step) {
-  last_ = {step, Trained()};
-  if (now - marked_at_ < mark_interval_) return;
-  marked_at_ = now;
-  marks_.push_back(last_);
-  if (marks_.size() > kMarks) Thin();
+void ActivityMeter::Committed(base::SteadyTime now, int64_t step, std::span<const int64_t> saves) {
+  const Mark before = std::exchange(last_, {step, Trained()});
+  const auto is_new = [this](int64_t mark) { return marks_.empty() || mark > marks_.back().step; };
+  for (const int64_t save : saves) {
+    if (!is_new(save) || save < before.step || save > step) continue;
+    marks_.push_back({save, save == before.step ? before.seconds : last_.seconds});
+  }
+  if (now - marked_at_ >= mark_interval_) {
+    marked_at_ = now;
+    if (is_new(step)) marks_.push_back(last_);
+  }
+  if (marks_.size() > kMarks) Thin(saves);
 }
 
 void ActivityMeter::SetBack(int64_t step) {
   if (marks_.empty()) return;
   if (step > last_.step && !away_.empty()) {
-    // As long as a step took until the journal was written, but no longer than the members were away.
-    const auto steps = static_cast<double>(last_.step - marks_.front().step);
-    for (const auto& [pool, away] : std::exchange(away_, {})) {
-      const double trained = last_.seconds[pool] - marks_.front().seconds[pool];
-      const double each = steps > 0 ? std::max(0.0, trained) / steps : 0;
-      Move(pool, Category::kRecovery, Category::kTraining,
-           std::min(away, each * static_cast<double>(step - last_.step)));
-    }
+    TrainedMeanwhile(step);
   } else if (step <= last_.step) {
     const Seconds kept = TrainedAt(step);
     for (const auto& [pool, trained] : Trained()) {
@@ -165,6 +174,24 @@ void ActivityMeter::SetBack(int64_t step) {
   }
   while (marks_.size() > 1 && marks_.back().step > step) marks_.pop_back();
   last_ = {step, Trained()};
+}
+
+// Up to `step`, between the journal and this coordinator.
+void ActivityMeter::TrainedMeanwhile(int64_t step) {
+  // Until the last line of steps.jsonl. Without one as long as a step took before. The members were away no shorter.
+  const bool known = journal_at_ && line_.step > last_.step;
+  const double until_line = known ? std::max(0.0, base::ToSeconds(line_.at - *journal_at_)) : 0;
+  const auto steps = static_cast<double>(last_.step - marks_.front().step);
+  double longest = until_line;
+  for (const auto& [pool, away] : std::exchange(away_, {})) {
+    const double trained = last_.seconds[pool] - marks_.front().seconds[pool];
+    const double each = steps > 0 ? std::max(0.0, trained) / steps : 0;
+    const double seconds = known ? until_line * away.members : each * static_cast<double>(step - last_.step);
+    const double moved = std::min(away.seconds, seconds);
+    Move(pool, Category::kRecovery, Category::kTraining, moved);
+    longest = std::max(longest, moved / std::max(1, away.members));
+  }
+  account_.pools[goodput::kCoordinatorPool][Category::kTraining] += longest;  // the one before led it
 }
 
 void ActivityMeter::Fill(base::WallTime now, bool durable, job::v1::UnitAccount& out) const {
@@ -225,11 +252,12 @@ void ActivityMeter::Move(const std::string& pool, Category from, Category to, do
   found->second[to] += moved;
 }
 
-// Half as many, twice as far apart. The first and the last stay.
-void ActivityMeter::Thin() {
+// Half as many, twice as far apart. The first and the last stay, and those of saves.
+void ActivityMeter::Thin(std::span<const int64_t> saves) {
   std::deque<Mark> kept;
   for (size_t i = 0; i < marks_.size(); ++i) {
-    if (i % 2 == 0 || i + 1 == marks_.size()) kept.push_back(std::move(marks_[i]));
+    const bool is_save = std::ranges::find(saves, marks_[i].step) != saves.end();
+    if (i % 2 == 0 || i + 1 == marks_.size() || is_save) kept.push_back(std::move(marks_[i]));
   }
   marks_ = std::move(kept);
   mark_interval_ *= 2;

@@ -8,6 +8,8 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 
 #include "common/base/clock.h"
@@ -27,24 +29,34 @@ struct Activity {
   bool operator==(const Activity&) const = default;
 };
 
+// The last line of steps.jsonl; step 0: there is none, or it does not say when the step was committed.
+struct CommittedStep {
+  int64_t step = 0;
+  base::WallTime at{};
+};
+
 // nullopt: no generation was in force yet, the job has been resumed and trains nothing yet, or it is over.
 std::optional<Activity> ActivityNow(const CoreState& view);
 
 class ActivityMeter {
  public:
   // The account of the journal goes on. What a member of the generation in force did since then is not known until it
-  // returns (Returned).
-  void Restore(const job::v1::UnitAccount& account, bool suspended, base::WallTime now);
+  // returns (Returned). `line`: of steps.jsonl, which is newer than the journal.
+  void Restore(const job::v1::UnitAccount& account, bool suspended, const CommittedStep& line, base::WallTime now);
   // The time since the last call was spent with `activity`. Returns a line for the log when it differs from the one
   // before.
   std::optional<std::string> Hold(Instant now, const std::optional<Activity>& activity, int64_t step);
   // A generation is in force from `step`. `samples` are committed.
   void Begin(base::WallTime now, int64_t step, int64_t samples);
-  // A member that was in force when the journal was written has come back: meanwhile it stood still.
-  void Returned(const std::string& pool, goodput::Category category, base::WallTime now);
+  // A member that was in force, or waited to be, when the journal was written has come back: meanwhile it stood still.
+  // Counts once for each.
+  void Returned(const std::string& member, const std::string& pool, goodput::Category category, base::WallTime now);
   // A trainer spent some of its training seconds otherwise.
   void Waited(const std::string& pool, const job::v1::Progress& progress);
-  void Committed(base::SteadyTime now, int64_t step);
+  // `saves`: the steps to which the job may have to return. What is lost then is known exactly.
+  // Whether members that connect now were most likely connected before this coordinator led: it has just been restored.
+  bool JustRestored(base::WallTime now) const;
+  void Committed(base::SteadyTime now, int64_t step, std::span<const int64_t> saves = {});
   // The state is that of `step`: training since then is lost. A later step than was known: it was trained while this
   // coordinator did not run.
   void SetBack(int64_t step);
@@ -56,6 +68,10 @@ class ActivityMeter {
 
  private:
   using Seconds = std::map<std::string, double>;
+  struct Away {
+    double seconds = 0;  // that Returned has counted
+    int members = 0;
+  };
   struct Mark {  // training up to a step
     int64_t step = 0;
     Seconds seconds;
@@ -64,7 +80,8 @@ class ActivityMeter {
   Seconds Trained() const;
   Seconds TrainedAt(int64_t step) const;
   void Move(const std::string& pool, goodput::Category from, goodput::Category to, double seconds);
-  void Thin();
+  void Thin(std::span<const int64_t> saves);
+  void TrainedMeanwhile(int64_t step);
 
   goodput::Account account_;
   std::deque<Mark> marks_;  // by step, at most kMarks; the first is where the account began
@@ -77,8 +94,10 @@ class ActivityMeter {
   std::optional<Activity> before_;
   bool resumes_ = false;
   std::optional<base::WallTime> journal_at_;  // restored, and no generation was in force since
-  Seconds away_;                              // that Returned has counted, by pool
-  double waited_ = 0;                         // for samples, of all trainers, for the log
+  base::WallTime restored_at_{};
+  CommittedStep line_;                // restored
+  std::map<std::string, Away> away_;  // members that came back, by pool
+  std::set<std::string> returned_;    // their names
 };
 
 }  // namespace medley::worker

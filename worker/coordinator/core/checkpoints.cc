@@ -25,6 +25,10 @@ bool HasCommitted(const CoreState& view) {
   return view.checkpoints.last_step == view.training.ledger->committed() && !view.checkpoints.last_is_damaged;
 }
 
+std::array<int64_t, 3> Steps(const CheckpointsState& own) {
+  return {own.last_step, own.writing ? own.writing->step : 0, own.pending ? own.pending->step : 0};
+}
+
 void Restore(CheckpointsState& own, const job::v1::CoordinatorState& journal) {
   own.last_step = journal.last_checkpoint_step();
   own.last_folder = journal.last_checkpoint_folder();

@@ -7,6 +7,7 @@
 
 #include <absl/status/status.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,6 +44,8 @@ namespace checkpoints {
 
 // Whether the last complete checkpoint has the committed step, and can be read.
 bool HasCommitted(const CoreState& view);
+// The steps to which the job may have to return: of the last checkpoint, and of those that are being written; 0: none.
+std::array<int64_t, 3> Steps(const CheckpointsState& own);
 
 void Restore(CheckpointsState& own, const job::v1::CoordinatorState& journal);
 // The job was taken over with this number of the last attempt, which may not have been completed: one is due.

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "medley/job/v1/coordinator.pb.h"
 #include "medley/job/v1/journal.pb.h"
 #include "worker/coordinator/core/ledger.h"
@@ -35,7 +36,10 @@ struct StepCommand {
   StepRange range;
   int64_t generation = 0;
   double loss = 0;
-  bool agreed = false;  // replicas that differ averaged their parameters after it
+  bool agreed = false;            // replicas that differ averaged their parameters after it
+  base::WallTime at{};            // when it was committed; the epoch: unknown
+  double data_seconds = 0;        // that all trainers waited for samples, since the command before that has some
+  double checkpoint_seconds = 0;  // likewise, that they stood still for a checkpoint
 };
 
 // Append to steps.jsonl that every member had applied `step` before the next one began.

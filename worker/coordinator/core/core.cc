@@ -19,12 +19,12 @@ absl::Status HandedOverError() { return base::Unavailable("another coordinator l
 }  // namespace
 
 CoordinatorCore::CoordinatorCore(CoreOptions options, Instant now,
-                                 const std::optional<job::v1::CoordinatorState>& journal)
+                                 const std::optional<job::v1::CoordinatorState>& journal, const CommittedStep& line)
     : state_(std::move(options), now.steady), journaled_at_(now.steady) {
-  if (journal) Restore(*journal, now);
+  if (journal) Restore(*journal, line, now);
 }
 
-void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant now) {
+void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, const CommittedStep& line, Instant now) {
   plans::Restore(state_.plans, state_.options, journal);
   generations::Restore(state_.generations, journal);
   switches::Restore(state_.switches, journal);
@@ -36,7 +36,7 @@ void CoordinatorCore::Restore(const job::v1::CoordinatorState& journal, Instant 
   training::Restore(state_.training, journal.ledger());
   CostMeter& cost = state_.meters.cost;
   cost.Restore(journal.usd_spent(), journal.usd_first_plan(), journal.first_plan_throughput(), journal.paid_samples());
-  state_.meters.activity.Restore(journal.units(), journal.outcome() == job::v1::JOB_PHASE_SUSPENDED, now.wall);
+  state_.meters.activity.Restore(journal.units(), journal.outcome() == job::v1::JOB_PHASE_SUSPENDED, line, now.wall);
   if (state_.plans.first) cost.SetFirstPlan(state_.plans.first->plan());
   if (state_.plans.desired) cost.SetPrices(state_.plans.desired->usd_per_unit_hour());
   if (ending::Restore(state_.ending, journal)) {
@@ -205,12 +205,18 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
     }
     if (awaited && !model::IsRowsMember(name)) {
       const bool moves = state_.hand_over.adopting.has_value();
-      state_.meters.activity.Returned(generations.active->members.at(name).peer.slot().pool(),
+      state_.meters.activity.Returned(name, generations.active->members.at(name).peer.slot().pool(),
                                       moves ? goodput::Category::kMove : goodput::Category::kRecovery, now.wall);
     }
     if (state_.hand_over.adopting) return OnReturn(now);
     if (generations.mode == Mode::kHalting) return generations::Halt(state_.generations, name, out_);
     return BeginHalt(broken, now);
+  }
+  // The state was lost, and this member waits for the checkpoint since another coordinator led.
+  ActivityMeter& activity = state_.meters.activity;
+  const bool waited = hello.held_generation() > 0 || activity.JustRestored(now.wall);
+  if (!generations.active && waited && !model::IsRowsMember(name)) {
+    activity.Returned(name, hello.pool(), goodput::Category::kRecovery, now.wall);
   }
   if (generations::HasMember(generations.next, name)) Abandon(broken, RecoveryBudget::Weight::kLoss, now);
 }

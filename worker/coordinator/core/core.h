@@ -27,7 +27,9 @@ namespace medley::worker {
 class CoordinatorCore {
  public:
   // `journal`: the last state that an earlier process of this coordinator wrote; nullopt at the first start.
-  CoordinatorCore(CoreOptions options, Instant now, const std::optional<job::v1::CoordinatorState>& journal);
+  // `line`: the last step in steps.jsonl.
+  CoordinatorCore(CoreOptions options, Instant now, const std::optional<job::v1::CoordinatorState>& journal,
+                  const CommittedStep& line = {});
 
   // The operator's requests carry a leader term. A request with a term older than the newest served one is refused
   // (model::StaleTerm). A newer term is journaled before the request has any effect.
@@ -76,7 +78,7 @@ class CoordinatorCore {
 
  private:
   // core.cc: inputs.
-  void Restore(const job::v1::CoordinatorState& journal, Instant now);
+  void Restore(const job::v1::CoordinatorState& journal, const CommittedStep& line, Instant now);
   void RestoreActive(const job::v1::CoordinatorState& journal, Instant now);
   absl::Status AcceptTerm(int64_t leader_term, Instant now);
   void PlanOut(const std::vector<std::string>& names, Instant now);

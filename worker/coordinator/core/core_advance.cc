@@ -146,7 +146,7 @@ void CoordinatorCore::CommitTo(int64_t step, Instant now) {
   const Ledger& ledger = *state_.training.ledger;
   const bool began = state_.options.is_program && ledger.committed() == state_.generations.active->step;
   for (int64_t s = ledger.committed() + 1; s <= step; ++s) {
-    const training::StepResult result = training::CommitStep(state_.training, state_, s, out_);
+    const training::StepResult result = training::CommitStep(state_.training, state_, s, now.wall, out_);
     if (result.loss) {
       state_.meters.loss.Add(result.loss->first / static_cast<double>(result.loss->second));
       evaluations::AddLoss(state_.evaluation, result.loss->first, result.loss->second);
@@ -159,7 +159,7 @@ void CoordinatorCore::CommitTo(int64_t step, Instant now) {
   const std::optional<job::v1::ApplyPlanRequest>& first = state_.plans.first;
   const int64_t plan = state_.generations.active->request.plan().generation();
   state_.meters.cost.Committed(now.steady, ledger.SamplesAt(step), first && plan == first->plan().generation());
-  state_.meters.activity.Committed(now.steady, step);
+  state_.meters.activity.Committed(now.steady, step, checkpoints::Steps(state_.checkpoints));
   recovery::OnCommit(state_.recovery, step);
   switches::Complete(state_.switches, now.steady);
   if (began) state_.meters.throughput.Reset(now.steady);  // what a program needs to start is not its rate

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
@@ -14,6 +15,8 @@
 
 namespace medley::worker::training {
 namespace {
+
+constexpr double kLeastWaited = 0.001;  // seconds, in a line of steps.jsonl
 
 bool HoldLeases(const CoreState& view) {
   const bool keeps = exported_model::IsKeeping(view) && exported_model::Candidate(view) != nullptr;
@@ -149,7 +152,8 @@ void Begin(TrainingState& own, const CoreState& view, int64_t step, base::Steady
 void SetBack(TrainingState& own, int64_t step, int64_t generation, Effects& out) {
   for (int64_t s = own.ledger->committed() + 1; s <= step; ++s) {
     constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-    out.Add(StepCommand{own.ledger->RangeOf(s), generation, kUnknown, own.agreed.contains(s)});
+    out.Add(StepCommand{
+        .range = own.ledger->RangeOf(s), .generation = generation, .loss = kUnknown, .agreed = own.agreed.contains(s)});
   }
   const absl::Status reset = own.ledger->ResetTo(step);
   MEDLEY_CHECK(reset.ok(), std::string(reset.message()));
@@ -188,6 +192,8 @@ Progressed OnProgress(TrainingState& own, const CoreState& view, const std::stri
   if (found->second.peer.slot().role() == job::v1::MEMBER_ROLE_TRAINER) {
     own.agreements.Add(member, step, progress.compute_seconds(), progress.comm_seconds(), own.agreed.contains(step));
     progressed.trainer = &found->second;
+    own.data_seconds += std::max(0.0, progress.data_seconds());
+    own.checkpoint_seconds += std::max(0.0, progress.checkpoint_seconds());
   }
   int64_t slowest = step;
   for (const auto& [name, applied] : own.reported) slowest = std::min(slowest, applied);
@@ -202,7 +208,9 @@ Progressed OnProgress(TrainingState& own, const CoreState& view, const std::stri
   return progressed;
 }
 
-StepResult CommitStep(TrainingState& own, const CoreState& view, int64_t step, Effects& out) {
+StepResult CommitStep(TrainingState& own, const CoreState& view, int64_t step, base::WallTime now, Effects& out) {
+  // Less than that waits for a later line, so that most lines are short.
+  const auto take = [](double& seconds) { return seconds < kLeastWaited ? 0 : std::exchange(seconds, 0); };
   const int64_t generation = view.generations.active->generation;
   StepResult result{own.ledger->RangeOf(step), std::nullopt};
   double loss = std::numeric_limits<double>::quiet_NaN();
@@ -211,7 +219,13 @@ StepResult CommitStep(TrainingState& own, const CoreState& view, int64_t step, E
     loss = found->second.first / static_cast<double>(found->second.second);
     own.losses.erase(found);
   }
-  out.Add(StepCommand{result.range, generation, loss, own.agreed.erase(step) > 0});
+  out.Add(StepCommand{.range = result.range,
+                      .generation = generation,
+                      .loss = loss,
+                      .agreed = own.agreed.erase(step) > 0,
+                      .at = now,
+                      .data_seconds = take(own.data_seconds),
+                      .checkpoint_seconds = take(own.checkpoint_seconds)});
   if (step == own.drain) out.Add(DrainCommand{step, generation});
   return result;
 }

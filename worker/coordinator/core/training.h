@@ -31,6 +31,8 @@ struct TrainingState {
   int64_t drain = 0;             // the last step at which the members were asked to drain; or 0
   std::map<int64_t, std::pair<double, int64_t>> losses;  // by uncommitted step: (sum of losses, samples)
   base::SteadyTime committed_at{};  // time of the last commit or, before it, of the generation's start
+  double data_seconds = 0;          // StepCommand documents both: not yet in steps.jsonl
+  double checkpoint_seconds = 0;
 };
 
 namespace training {
@@ -66,7 +68,7 @@ struct StepResult {
   std::optional<std::pair<double, int64_t>> loss;  // (sum, samples)
 };
 // The next step of those to commit.
-StepResult CommitStep(TrainingState& own, const CoreState& view, int64_t step, Effects& out);
+StepResult CommitStep(TrainingState& own, const CoreState& view, int64_t step, base::WallTime now, Effects& out);
 void Commit(TrainingState& own, int64_t step, base::SteadyTime now);
 // Leases the next steps, if they may be. `even_if_none`: members that have just begun get a message in any case.
 void LeaseSteps(TrainingState& own, const CoreState& view, bool even_if_none, base::SteadyTime now, Effects& out);

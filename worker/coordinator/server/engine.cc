@@ -50,7 +50,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(CoordinatorOptions options
     if (!engine->options_.checkpoint_root.empty()) {
       MEDLEY_ASSIGN_OR_RETURN(restored, engine->OpenFolder(lead, std::move(stop)));
     }
-    engine->core_ = std::make_unique<CoordinatorCore>(engine->options_.core, engine->Now(), restored);
+    const CommittedStep line = restored ? engine->folder_->steps->last() : CommittedStep();
+    engine->core_ = std::make_unique<CoordinatorCore>(engine->options_.core, engine->Now(), restored, line);
     engine->Carry();
   }
   Engine* const self = engine.get();

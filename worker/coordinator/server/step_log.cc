@@ -22,21 +22,29 @@ namespace {
 
 constexpr std::streamoff kTail = 64 << 10;
 constexpr size_t kLongestLine = size_t{1} << 20;  // far more than any line that is written
+constexpr double kLatest = 4e9;                   // seconds; a time that the clock can represent
 constexpr int64_t kMostRead = int64_t{1} << 26;   // of a file whose end cannot be read alone
 
+base::WallTime TimeOf(const nlohmann::json& line) {
+  const auto seconds = line.find("unix_seconds");
+  if (seconds == line.end() || !seconds->is_number()) return {};
+  return base::WallTime(std::chrono::duration_cast<base::WallTime::duration>(
+      base::FromSeconds(std::clamp(seconds->get<double>(), 0.0, kLatest))));
+}
+
 // Returns the last step after all rollbacks, and the length in bytes of the complete lines.
-std::pair<int64_t, size_t> Scan(std::string_view text) {
-  int64_t last = 0;
+std::pair<CommittedStep, size_t> Scan(std::string_view text) {
+  CommittedStep last;
   size_t whole = 0;
   while (whole < text.size()) {
     const size_t end = text.find('\n', whole);
     if (end == std::string_view::npos || end - whole > kLongestLine) break;
     const auto line = nlohmann::json::parse(text.substr(whole, end - whole), nullptr, false);
     if (!line.is_object()) break;
-    if (line.contains("step") && line["step"].is_number_integer()) last = line["step"].get<int64_t>();
-    if (line.contains("drained") && line["drained"].is_number_integer()) last = line["drained"].get<int64_t>();
+    if (line.contains("step") && line["step"].is_number_integer()) last = {line["step"].get<int64_t>(), TimeOf(line)};
+    if (line.contains("drained") && line["drained"].is_number_integer()) last.step = line["drained"].get<int64_t>();
     if (line.contains("rollback_to") && line["rollback_to"].is_number_integer()) {
-      last = line["rollback_to"].get<int64_t>();  // smaller: see Rollback
+      last = {line["rollback_to"].get<int64_t>(), {}};  // smaller: see Rollback
     }
     whole = end + 1;
   }
@@ -44,7 +52,7 @@ std::pair<int64_t, size_t> Scan(std::string_view text) {
 }
 
 // The same from the end of a long file, of which only the last line matters. nullopt: read the whole file.
-std::optional<std::pair<int64_t, size_t>> ScanTail(const std::filesystem::path& path) {
+std::optional<std::pair<CommittedStep, size_t>> ScanTail(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.tellg();
   if (!file || size <= kTail) return std::nullopt;
@@ -61,7 +69,7 @@ std::optional<std::pair<int64_t, size_t>> ScanTail(const std::filesystem::path& 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::path& path, bool take_over) {
-  std::pair<int64_t, size_t> state{0, 0};
+  std::pair<CommittedStep, size_t> state;
   if (const auto end = ScanTail(path)) {
     state = *end;
   } else {
@@ -84,13 +92,13 @@ absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::pa
 absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const Volume& volume, const std::string& name,
                                                        const std::string& writer, bool take_over) {
   if (!volume.of_objects()) return Open(volume / (name + ".jsonl"), take_over);
-  std::unique_ptr<StepLog> log(new StepLog(-1, name, 0));
+  std::unique_ptr<StepLog> log(new StepLog(-1, name, {}));
   log->objects_.emplace(volume, volume / name, writer);
   MEDLEY_ASSIGN_OR_RETURN(const std::string last, log->objects_->Last());
   if (last.empty()) return log;
-  log->last_step_ = Scan(last).first;
+  log->last_ = Scan(last).first;
   // What a former coordinator writes from now on does not count: its objects come before this line.
-  MEDLEY_RETURN_IF_ERROR(log->Write(fmt::format("{{\"rollback_to\":{},\"generation\":0}}\n", log->last_step_)));
+  MEDLEY_RETURN_IF_ERROR(log->Write(fmt::format("{{\"rollback_to\":{},\"generation\":0}}\n", log->last_.step)));
   return log;
 }
 
@@ -129,19 +137,25 @@ absl::Status StepLog::Sync() {
 }
 
 absl::Status StepLog::Add(const StepCommand& step) {
-  if (step.range.step <= last_step_) return absl::OkStatus();
-  last_step_ = step.range.step;
+  if (step.range.step <= last_.step) return absl::OkStatus();
+  last_ = {step.range.step, step.at};
+  std::string more = step.agreed ? ",\"agreed\":true" : "";
+  const auto add = [&more](std::string_view name, double seconds) {
+    if (seconds > 0) more += fmt::format(",\"{}\":{:.3f}", name, seconds);
+  };
+  add("unix_seconds", base::ToSeconds(step.at.time_since_epoch()));
+  add("data_seconds", step.data_seconds);
+  add("checkpoint_seconds", step.checkpoint_seconds);
   const std::string loss = std::isfinite(step.loss) ? fmt::format("{:.9g}", step.loss) : "null";
-  return Write(
-      fmt::format("{{\"step\":{},\"data_epoch\":{},\"first\":{},\"count\":{},\"generation\":{},\"loss\":{}{}}}\n",
-                  step.range.step, step.range.data_epoch, step.range.first, step.range.count, step.generation, loss,
-                  step.agreed ? ",\"agreed\":true" : ""));
+  return Write(fmt::format(
+      "{{\"step\":{},\"data_epoch\":{},\"first\":{},\"count\":{},\"generation\":{},\"loss\":{}{}}}\n", step.range.step,
+      step.range.data_epoch, step.range.first, step.range.count, step.generation, loss, more));
 }
 
 absl::Status StepLog::Add(const EvaluationCommand& evaluation) {
   const job::v1::EvaluationRecord& record = evaluation.record;
-  if (record.step() <= last_step_) return absl::OkStatus();
-  last_step_ = record.step();
+  if (record.step() <= last_.step) return absl::OkStatus();
+  last_ = {record.step(), {}};
   nlohmann::ordered_json line = {
       {"step", record.step()}, {"epochs", record.epochs()}, {"generation", evaluation.generation}};
   line["loss"] = record.has_loss() ? nlohmann::ordered_json(record.loss()) : nlohmann::ordered_json();
@@ -156,8 +170,8 @@ absl::Status StepLog::Add(const DrainCommand& drain) {
 }
 
 absl::Status StepLog::Rollback(const RollbackCommand& rollback) {
-  if (rollback.to_step >= last_step_) return absl::OkStatus();
-  last_step_ = rollback.to_step;
+  if (rollback.to_step >= last_.step) return absl::OkStatus();
+  last_ = {rollback.to_step, {}};
   return Write(fmt::format("{{\"rollback_to\":{},\"generation\":{}}}\n", rollback.to_step, rollback.generation));
 }
 

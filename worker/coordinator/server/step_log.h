@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "worker/checkpoint/files.h"
+#include "worker/coordinator/core/activity.h"
 #include "worker/coordinator/core/commands.h"
 #include "worker/coordinator/server/line_objects.h"
 
@@ -37,16 +38,17 @@ class StepLog {
   absl::Status Rollback(const RollbackCommand& rollback);
   // Returns when the lines are on the volume: another machine that opens the file then sees all of them.
   absl::Status Sync();
-  int64_t last_step() const { return last_step_; }
+  int64_t last_step() const { return last_.step; }
+  const CommittedStep& last() const { return last_; }  // with its time, if its line says it
 
  private:
-  StepLog(int fd, std::string name, int64_t last_step) : fd_(fd), name_(std::move(name)), last_step_(last_step) {}
+  StepLog(int fd, std::string name, const CommittedStep& last) : fd_(fd), name_(std::move(name)), last_(last) {}
   absl::Status Write(std::string_view line);
   absl::Status WritePending();
 
   const int fd_;            // negative: `objects_` has the lines
   const std::string name_;  // of the file
-  int64_t last_step_;
+  CommittedStep last_;
   std::string pending_;  // not written yet, because the volume is full; begins in the middle of a line perhaps
   std::optional<LineObjects> objects_;
 };

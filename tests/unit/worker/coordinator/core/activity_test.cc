@@ -81,6 +81,38 @@ TEST_F(MeterTest, FewMarksAreKeptOfALongJob) {
   EXPECT_NEAR(Of("a").Sum(), 10000, kNear);
 }
 
+TEST_F(MeterTest, WhatIsLostSinceASaveIsKnownExactly) {
+  meter_.Begin(Now().wall, 0, 0);
+  Train(1, 1000);
+  const int64_t saved = 1003;  // between two marks that are far apart by now, of steps that take unlike times
+  for (int64_t step = 1001; step <= 1040; ++step) {
+    Pass(step <= saved ? 1 : 3, Category::kTraining);
+    const int64_t saves[] = {step < saved ? 0 : saved, 0, step < saved ? saved : 0};
+    meter_.Committed(Now().steady, step, saves);
+  }
+  EXPECT_LE(Journal().trained_size(), 2 * 19);
+  meter_.SetBack(saved);
+  EXPECT_NEAR(Of("a")[Category::kTraining], 2 * 1003, kNear);
+  EXPECT_NEAR(Of("a")[Category::kLost], 2 * 3 * 37, kNear);
+}
+
+// Its last step was committed with the one before, and steps.jsonl says when.
+TEST_F(MeterTest, ARestartedCoordinatorCountsTrainingUntilTheLastLine) {
+  meter_.Begin(Now().wall, 0, 0);
+  Train(1, 10);
+  const job::v1::UnitAccount journal = Journal();
+  Pass(7, Category::kTraining);  // slow steps, which the journal does not know
+  ActivityMeter restarted;
+  restarted.Restore(journal, false, {12, Now().wall}, Now().wall);
+  seconds_ += 20;
+  for (const char* member : {"t-0", "t-1"}) restarted.Returned(member, "a", Category::kRecovery, Now().wall);
+  restarted.SetBack(12);
+  const auto& pools = restarted.account().pools;
+  EXPECT_NEAR(pools.at("a")[Category::kTraining], 2 * 17, kNear);
+  EXPECT_NEAR(pools.at("a")[Category::kRecovery], 2 * 20, kNear);
+  EXPECT_NEAR(pools.at(goodput::kCoordinatorPool)[Category::kTraining], 17, kNear);
+}
+
 TEST_F(MeterTest, MembersStoodStillUntilTheyReturnToARestartedCoordinator) {
   meter_.Begin(Now().wall, 0, 0);
   Train(1, 10);
@@ -88,11 +120,10 @@ TEST_F(MeterTest, MembersStoodStillUntilTheyReturnToARestartedCoordinator) {
   const goodput::Account journaled = meter_.account();
   Train(11, 12);  // which the journal does not know
   ActivityMeter restarted;
-  restarted.Restore(journal, false, Now().wall);
+  restarted.Restore(journal, false, {}, Now().wall);
   EXPECT_EQ(restarted.account(), journaled);
   seconds_ += 28;
-  restarted.Returned("a", Category::kRecovery, Now().wall);
-  restarted.Returned("a", Category::kRecovery, Now().wall);
+  for (const char* member : {"t-0", "t-1", "t-1"}) restarted.Returned(member, "a", Category::kRecovery, Now().wall);
   EXPECT_NEAR(restarted.account().pools.at("a")[Category::kRecovery], 60, kNear);
   restarted.SetBack(12);  // as the members say
   EXPECT_NEAR(restarted.account().pools.at("a")[Category::kTraining], 24, kNear);
@@ -126,7 +157,7 @@ TEST_F(MeterTest, ChangesAreLoggedWithTheirTime) {
   EXPECT_EQ(meter_.Hold(Now(), Activity{Category::kTraining, {{"a", 2}}, {}}, 4), std::nullopt);
   seconds_ += 1;
   EXPECT_EQ(meter_.Hold(Now(), Activity{Category::kMove, {{"a", 2}, {"b", 1}}, {{"b", 1}}}, 5),
-            "activity move since=1700000002.000 step=5 units=a:2,b:1,b:1:idle waited=0.000");
+            "activity move since=1700000002.000 step=5 units=a:2,b:1,b:1:idle");
 }
 
 class ActivityTest : public CoreTest {
@@ -154,6 +185,34 @@ TEST_F(ActivityTest, UnitsInForceTrainAndRecover) {
   EXPECT_NEAR(Seconds("a", Category::kRecovery), 2, kNear);  // the other trainer
   EXPECT_NEAR(Seconds(servers, Category::kRecovery), 2, kNear);
   EXPECT_NEAR(Seconds(goodput::kCoordinatorPool, Category::kRecovery), 2, kNear);
+}
+
+// The state was lost before its coordinator was.
+TEST_F(ActivityTest, MembersThatWaitForACheckpointStoodStillUntilAnotherCoordinatorLed) {
+  job::v1::CoordinatorState journal;
+  journal.set_from_generation(1);
+  journal.set_last_generation(1);
+  journal.mutable_units()->set_id("1");
+  const auto at = base::ToSeconds(Now().wall.time_since_epoch()) - 5;
+  journal.mutable_units()->mutable_at()->set_seconds(static_cast<int64_t>(at));
+  CoordinatorCore core(Options(), Now(), journal);
+  job::v1::SessionRequest message;
+  message.mutable_hello()->set_role(job::v1::MEMBER_ROLE_TRAINER);
+  message.mutable_hello()->set_pool("a");
+  const auto hello = [&](const std::string& member, int generation, Instant now) {
+    message.mutable_hello()->set_member(member);
+    message.mutable_hello()->set_instance("i-" + member);
+    message.mutable_hello()->set_held_generation(generation);
+    core.OnMessage(member, "i-" + member, message, now);
+  };
+  for (const char* member : {"t-0", "t-1", "t-1"}) hello(member, 0, Now());
+  const auto recovery = [&] { return core.state().meters.activity.account().pools.at("a")[Category::kRecovery]; };
+  EXPECT_NEAR(recovery(), 10, kNear);
+  const Instant later{Now().steady, Now().wall + base::seconds(4)};
+  hello("fresh", 0, later);
+  EXPECT_NEAR(recovery(), 10, kNear);
+  hello("t-2", 1, later);
+  EXPECT_NEAR(recovery(), 19, kNear);
 }
 
 TEST_F(ActivityTest, UnitsOfTheNextGenerationAreNotInForceYet) {

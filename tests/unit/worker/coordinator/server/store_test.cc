@@ -99,6 +99,32 @@ TEST_F(StoreTest, StepsThatAFormerCoordinatorAddsLateDoNotCount) {
   }
 }
 
+TEST_F(StoreTest, LinesSayWhenAStepWasCommittedAndWhatTrainersWaitedFor) {
+  const fs::path path = root_ / "steps.jsonl";
+  const base::WallTime at = base::WallTime(base::seconds(1'700'000'000)) + base::milliseconds(250);
+  StepCommand step{.range = {1, 0, 0, 10}, .generation = 1, .loss = 0.5, .at = at};
+  {
+    auto log = *StepLog::Open(path);
+    ASSERT_THAT(log->Add(step), IsOk());
+    step = {.range = {2, 0, 10, 10}, .generation = 1, .loss = 0.5, .at = at, .data_seconds = 0.02};
+    step.checkpoint_seconds = 1.5;
+    ASSERT_THAT(log->Add(step), IsOk());
+    ASSERT_THAT(log->Add({.range = {3, 0, 20, 10}, .generation = 2, .loss = 0.5}), IsOk());
+    EXPECT_EQ(log->last().at, base::WallTime());
+    ASSERT_THAT(log->Rollback({2, 3}), IsOk());
+    ASSERT_THAT(log->Add({.range = {3, 0, 20, 10}, .generation = 3, .loss = 0.5, .at = at}), IsOk());
+  }
+  EXPECT_EQ(*base::ReadFile(path),
+            R"({"step":1,"data_epoch":0,"first":0,"count":10,"generation":1,"loss":0.5,"unix_seconds":1700000000.250}
+{"step":2,"data_epoch":0,"first":10,"count":10,"generation":1,"loss":0.5,"unix_seconds":1700000000.250,"data_seconds":0.020,"checkpoint_seconds":1.500}
+{"step":3,"data_epoch":0,"first":20,"count":10,"generation":2,"loss":0.5}
+{"rollback_to":2,"generation":3}
+{"step":3,"data_epoch":0,"first":20,"count":10,"generation":3,"loss":0.5,"unix_seconds":1700000000.250}
+)");
+  EXPECT_EQ((*StepLog::Open(path))->last().step, 3);
+  EXPECT_LT(at - (*StepLog::Open(path))->last().at, base::milliseconds(1));
+}
+
 TEST_F(StoreTest, EvaluationsAreLinesThatARollbackTakesBack) {
   const fs::path path = root_ / "metrics.jsonl";
   EvaluationCommand evaluation;
