@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -85,6 +86,22 @@ class ProgramJobTest : public testing::Test {
     ASSERT_TRUE(state.is_object());
     EXPECT_EQ(state["step"], steps);
     EXPECT_EQ(state["sum"], steps);
+  }
+  // The loss on test data of the same program after so many steps that nothing disturbs.
+  static double UndisturbedLoss(int steps) {
+    const auto folder = *base::MakeTempDir("program-alone");
+    const std::string script = std::string(std::getenv("MEDLEY_SOURCE_DIR")) + "/tests/data/programs/ring.py";
+    const std::string command =
+        fmt::format("RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=0 python3 {} {} {} 0 >/dev/null", script,
+                    folder.string(), steps);
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    const double loss = SavedLoss(folder);
+    base::RemoveTempDir(folder);
+    return loss;
+  }
+  static double SavedLoss(const std::filesystem::path& folder) {
+    const auto state = nlohmann::json::parse(base::ReadFile(folder / "latest.json").value_or(""), nullptr, false);
+    return state.is_object() ? state.value("test_loss", -1.0) : -1;
   }
   static auto Reached(int64_t step) {
     return [step](const job::v1::Observation& seen) { return seen.step() >= step; };
@@ -233,7 +250,12 @@ TEST_F(ProgramJobTest, WhateverIsKilledOrStoppedTheProgramContinues) {
   EXPECT_EQ(seen.step(), steps);
   ExpectWhole(steps);
   EXPECT_TRUE(Ranks().empty());
-  std::printf("%d actions, %d recoveries: %s\n", done, static_cast<int>(seen.restarts()), story.c_str());
+  // Sums of two ranks are rounded otherwise than those of one, and nothing else may differ.
+  const double loss = SavedLoss(folder_), undisturbed = UndisturbedLoss(steps);
+  EXPECT_GT(undisturbed, 0);
+  EXPECT_NEAR(loss, undisturbed, 1e-9 * undisturbed);
+  std::printf("%d actions, %d recoveries, test loss %.12f (undisturbed: %.12f): %s\n", done,
+              static_cast<int>(seen.restarts()), loss, undisturbed, story.c_str());
 }
 
 TEST_F(ProgramJobTest, ProgramsThatCannotRunFailWithTheCause) {
