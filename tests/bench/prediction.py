@@ -125,13 +125,13 @@ def processor_seconds(pid):
 
 
 class Run:
-    """One `medley run`, whose samples are counted for a while."""
+    """One `medley run`, whose samples are counted for a while. `texts`: its manifest and scenario, if not those of CASES."""
 
-    def __init__(self, case, options):
+    def __init__(self, case, options, texts=None):
         self.folder = os.path.join(ROOT, "build/prediction", case)
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
-        job, scenario = manifest(case)
+        job, scenario = texts or manifest(case)
         for name, text in (("job.yaml", job), ("scenario.yaml", scenario)):
             with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
                 file.write(text)
@@ -184,7 +184,7 @@ class Run:
             watchdog.cancel()
             self.stop()
 
-    def outcome(self, plan, points, before, after):
+    def outcome(self, plan, points, before, after, cores=cores_of):
         wall = points[-1][0] - points[0][0]
         processors = {}
         for key, value in after.items():
@@ -192,7 +192,7 @@ class Run:
                 processors[key[0]] = processors.get(key[0], 0) + (value - before[key]) / wall
         measured = (points[-1][1] - points[0][1]) / wall
         # A member is named after its job, role or stage, pool and number.
-        used = [value / cores_of(name.split("-")[2]) for name, value in processors.items() if re.match(r"bench-\d+-", name)]
+        used = [value / cores(name.split("-")[2]) for name, value in processors.items() if re.match(r"bench-\d+-", name)]
         return {"promised": plan.get("simulatedThroughput", plan["throughput"]), "closedForm": plan["throughput"],
                 "measured": measured, "load": os.getloadavg()[0],
                 "stages": [f"{s['layers']}@{s['pool']}x{s['units']}" for s in plan["stages"]],

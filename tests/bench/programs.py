@@ -1,0 +1,80 @@
+#!/usr/bin/python3
+"""What plans of a program promise after profiling, and what they reach: the DDP example on 2 pools x 3 numbers of units, run for
+real by `medley run`.
+
+  tests/bench/programs.py [--seconds 20] [--case east-2]... [--measure] [--out build/programs.json]
+
+A profiler runs the program on one unit of a pool; the plan has so many units of that pool; after a warm-up the samples of --seconds
+are counted. Nothing else should run: units are parts of the cores of this machine. Needs `./dev programs`, PyTorch and writable
+cgroups. About a minute and a half a case. Exit status: 0 if each error is at most 10 %.
+"""
+import argparse
+import json
+import os
+import sys
+
+import prediction
+
+WORST = 0.10
+POOLS = {"east": ("250m", "0.10"), "west": ("150m", "0.05")}
+SIZES = (1, 2, 4)
+CASES = {f"{pool}-{units}": (pool, units) for pool in POOLS for units in SIZES}
+
+
+def texts(case):
+    pool, units = CASES[case]
+    cores, usd = POOLS[pool]
+    script = os.path.join(prediction.ROOT, "examples/programs/ddp-mnist/train.py")
+    steps = 1000000
+    documents = [
+        {"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
+         "metadata": {"name": pool, "annotations": {"run.medley.dev/simulate": "true"}},
+         "spec": {"class": "CPU", "unit": {"resources": {"cpu": cores, "memory": "1Gi"}},
+                  "nodeSelector": {"medley.dev/machine": pool}, "limit": units, "price": {"usdPerUnitHour": usd}}},
+        {"apiVersion": "medley.dev/v1alpha1", "kind": "TrainingJob",
+         "metadata": {"name": "bench", "annotations": {"run.medley.dev/scenario": "scenario.yaml"}},
+         "spec": {"program": {"command": ["/usr/bin/python3", script, "--data", os.path.join(prediction.ROOT, "examples/lenet"),
+                                          "--checkpoints", "/checkpoints/ddp", "--steps", str(steps)],
+                              "samplesPerStep": 256, "steps": steps,
+                              "progress": {"log": r"step (?P<step>\d+) loss (?P<loss>[\d.]+)"},
+                              "checkpoint": {"signal": "SIGUSR1", "deadline": "20s", "done": {"file": "/checkpoints/ddp/latest.pt"}},
+                              "scaling": {"units": [units]}},
+                  "checkpoint": {"interval": "1h"}, "objective": {"minimize": "Usd"}, "resources": {"pools": [pool]},
+                  "elasticity": {"minUnits": units, "maxUnits": units, "replan": {"onPriceChange": False}}}}]
+    return "\n---\n".join(json.dumps(document) for document in documents), "steps: []\n"
+
+
+class Run(prediction.Run):
+    def outcome(self, plan, points, before, after, cores=lambda pool: int(POOLS[pool][0].removesuffix("m")) / 1000):
+        return super().outcome(plan, points, before, after, cores)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=20, help="of each measurement")
+    parser.add_argument("--case", action="append", choices=sorted(CASES), help="all unless given")
+    parser.add_argument("--measure", action="store_true", help="measure profiles that an earlier run has kept")
+    parser.add_argument("--programs", default=os.path.join(prediction.ROOT, "build/bin"), help="folder of medley and what it starts")
+    parser.add_argument("--out", default=os.path.join(prediction.ROOT, "build/programs.json"))
+    options = parser.parse_args()
+    rows, failed = [], []
+    for case in options.case or CASES:
+        try:
+            row = Run("program-" + case, options, texts(case)).measure()
+        except (RuntimeError, OSError, KeyError, ValueError) as failure:
+            print(f"programs: {case}: {failure}", file=sys.stderr, flush=True)
+            failed.append(case)
+            continue
+        pool, units = CASES[case]
+        rows.append({"pool": pool, "units": units, **{name: row[name] for name in ("promised", "measured", "load", "mostOfAQuota")}})
+        print(f"{pool} x {units}: promised {row['promised']:7.0f} samples/s, measured {row['measured']:7.0f} "
+              f"({100 * prediction.error_of(row):+.1f} %), load {row['load']:.1f}", flush=True)
+    with open(options.out, "w", encoding="utf-8") as file:
+        json.dump(rows, file, indent=1)
+    worst = max((abs(prediction.error_of(row)) for row in rows), default=1)
+    print(f"largest error {100 * worst:.1f} % of {len(rows)} cases (bar: {100 * WORST:.0f} %)")
+    return 1 if failed or worst > WORST else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
