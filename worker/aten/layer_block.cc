@@ -4,6 +4,7 @@
 #include <exception>
 #include <iterator>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "common/base/status.h"
@@ -35,6 +36,7 @@ LayerBlock::LayerBlock(const Graph& graph, model::OperationRange range, const Bl
       reads_numerics_(std::ranges::any_of(operations_, &Operation::reads_numerics)),
       tables_(ParametersOf(operations_, true)),
       dense_(ParametersOf(operations_, false)),
+      device_(settings.device),
       place_(settings.device),
       store_(MakeParameterStore(dense_, settings.optimizer, settings.seed, settings.kept_updates, place_)) {
   has_fixed_rows_.resize(dense_.size(), false);
@@ -71,7 +73,11 @@ absl::StatusOr<std::unique_ptr<LayerBlock>> LayerBlock::Create(const Graph& grap
 }
 
 LayerBlock::OpenStep& LayerBlock::StepOf(int slot) {
-  while (open_.size() <= static_cast<size_t>(slot)) open_.emplace_back().rows.resize(tables_.size());
+  while (open_.size() <= static_cast<size_t>(slot)) {
+    OpenStep& open = open_.emplace_back();
+    open.rows.resize(tables_.size());
+    open.keys.resize(tables_.size());
+  }
   return open_[static_cast<size_t>(slot)];
 }
 
@@ -99,13 +105,6 @@ void LayerBlock::BeginStep(const StepShape& shape) {
     open.micros.resize(static_cast<size_t>(shape.micro_batches));
   }
   store_->ForgetGradients(shape.step);
-}
-
-void LayerBlock::SetRows(int slot, int table, std::span<const float> rows) {
-  const auto index = static_cast<size_t>(table);
-  rows_failed_.Update(Caught("rows of a step", [&]() -> absl::Status {
-    return StepOf(slot).rows.at(index).Set(place_, rows, tables_[index].columns);
-  }));
 }
 
 at::Tensor LayerBlock::Parameter(size_t dense, Micro& micro, const OpenStep& open, bool training) {
@@ -216,6 +215,7 @@ absl::StatusOr<Values> LayerBlock::ForwardPass(Pass pass, const BatchView& featu
     micro.returned.spans.assign(shape_.outputs.size(), {});
     return micro.returned.spans;
   }
+  MEDLEY_RETURN_IF_ERROR(GatherRows(open, open.shape.version));
   MEDLEY_RETURN_IF_ERROR(Run(micro, open, features, inputs, /*training=*/true));
   if (IsLast()) {
     MEDLEY_ASSIGN_OR_RETURN(const DeviceLoss found, LossOfBatch(place_, operations_.back(), at::detach(micro.result),
@@ -236,6 +236,7 @@ absl::StatusOr<Values> LayerBlock::InferPass(const BatchView& features, Values i
     infer_.returned.spans.assign(values, {});
     return infer_.returned.spans;
   }
+  if (resident_ != nullptr) MEDLEY_RETURN_IF_ERROR(GatherRows(open_.front(), resident_->AppliedStep()));
   MEDLEY_RETURN_IF_ERROR(Run(infer_, open_.front(), features, inputs, /*training=*/false));
   if (!IsLast()) return ToHost(infer_.outputs, infer_.returned);
   const bool drawn = operations_.back().negatives > 0;  // of which predictions take nothing
@@ -319,14 +320,6 @@ absl::StatusOr<Values> LayerBlock::Backward(Pass pass, Values output_gradients) 
 absl::StatusOr<Values> LayerBlock::Infer(const BatchView& features, Values inputs) {
   return CaughtPass(fmt::format("inference of {} samples", features.samples),
                     [&] { return InferPass(features, inputs); });
-}
-
-std::span<const float> LayerBlock::RowGradients(int slot, int table) const {
-  PlacedRows& rows = open_.at(static_cast<size_t>(slot)).rows.at(static_cast<size_t>(table));
-  // The last backward pass has copied them, unless the step has fewer passes than micro-batches.
-  const absl::Status copied = Caught("gradients of rows", [&] { return rows.GradientsToHost(place_); });
-  if (!copied.ok()) failure_ = copied;
-  return rows.host_gradients();
 }
 
 double LayerBlock::LossSum(int slot) const {

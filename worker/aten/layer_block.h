@@ -20,6 +20,7 @@
 #include "worker/aten/parameter_store.h"
 #include "worker/aten/place.h"
 #include "worker/aten/placed_rows.h"
+#include "worker/aten/resident_tables.h"
 #include "worker/aten/stored_block.h"
 #include "worker/model/block_shape.h"
 #include "worker/model/graph.h"
@@ -27,7 +28,7 @@
 
 namespace medley::worker::aten {
 
-class LayerBlock final : public StoredBlock {
+class LayerBlock final : public StoredBlock, public worker::TableKeeper {
  public:
   // Computes on settings.device; null: the CPU. Errors: InvalidArgument for a range that is empty or exceeds the graph;
   // those of the device.
@@ -40,6 +41,10 @@ class LayerBlock final : public StoredBlock {
   const std::vector<worker::ParameterSpec>& Tables() const override { return tables_; }
 
   void BeginStep(const worker::StepShape& shape) override;
+  // On a device whose memory has room for them.
+  absl::StatusOr<std::shared_ptr<worker::WholeTables>> MakeTables(const worker::Optimizer& optimizer, uint64_t seed,
+                                                                  int kept_updates) override;
+  void SetKeys(int slot, int table, std::span<const uint64_t> keys) override;
   void SetRows(int slot, int table, std::span<const float> rows) override;
   absl::StatusOr<worker::Values> Forward(worker::Pass pass, const worker::BatchView& features,
                                          worker::Values inputs) override;
@@ -70,8 +75,16 @@ class LayerBlock final : public StoredBlock {
     HostValues returned;
   };
 
+  // The keys of a step's rows of a table that the block has.
+  struct Keys {
+    std::vector<uint64_t> keys;
+    at::Tensor there;
+    bool gathered = false;
+  };
+
   struct OpenStep {
     worker::StepShape shape;
+    std::vector<Keys> keys;  // by table
     std::vector<Micro> micros;
     int backward_passes = 0;
     mutable std::vector<PlacedRows> rows;  // by table
@@ -85,6 +98,8 @@ class LayerBlock final : public StoredBlock {
   ParameterStore& store() const override { return *store_; }
   OpenStep& StepOf(int slot);
   absl::Status KeepFixedRows();
+  // The rows of a step where the block has the tables.
+  absl::Status GatherRows(OpenStep& open, int64_t version);
   absl::Status Run(Micro& micro, const OpenStep& open, const worker::BatchView& features, worker::Values inputs,
                    bool training);
   at::Tensor Compute(size_t index, Micro& micro, const OpenStep& open, const std::vector<at::Tensor>& inputs,
@@ -106,6 +121,7 @@ class LayerBlock final : public StoredBlock {
   const worker::BlockShape shape_;
   const bool reads_numerics_;
   const std::vector<worker::ParameterSpec> tables_, dense_;
+  const std::shared_ptr<device::Device> device_;
   const Place place_;
   const std::unique_ptr<ParameterStore> store_;
   std::vector<size_t> first_dense_, table_of_;  // by operation: of its first parameter, or its table
@@ -113,6 +129,7 @@ class LayerBlock final : public StoredBlock {
   std::vector<LayerConstants> constants_;       // by operation
   std::vector<OpenStep> open_;                  // by slot
   Micro infer_;
+  std::shared_ptr<ResidentTables> resident_;  // null: the rows come from the host
   HostValues input_gradients_;
   at::Tensor class_weights_;  // of the loss
   absl::Status rows_failed_;  // of the last SetRows

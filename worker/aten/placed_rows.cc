@@ -19,6 +19,13 @@ absl::Status PlacedRows::Set(const Place& place, std::span<const float> rows, in
   return absl::OkStatus();
 }
 
+void PlacedRows::SetPlaced(const at::Tensor& rows) {
+  floats_ = 0;
+  changed_ = false;
+  sums_ = at::Tensor();
+  rows_ = rows;
+}
+
 at::Tensor PlacedRows::Gather(const at::Tensor& positions, bool training) const {
   const at::AutoGradMode none(false);
   TORCH_CHECK(rows_.defined(), "the step has no rows");
@@ -33,7 +40,7 @@ void PlacedRows::AddGradients(const at::Tensor& positions, const at::Tensor& gra
 }
 
 absl::Status PlacedRows::GradientsToHost(const Place& place) {
-  if (!changed_) return absl::OkStatus();
+  if (!changed_ || floats_ == 0) return absl::OkStatus();
   const std::span<float> to = host_.First(floats_);
   if (place.apart()) {
     MEDLEY_RETURN_IF_ERROR(place.CopyOut(sums_, to));

@@ -20,6 +20,11 @@ class PlacedRows {
   // Copies the rows, which are `columns` wide, and forgets the gradients.
   absl::Status Set(const Place& place, std::span<const float> rows, int64_t columns);
 
+  // Takes rows that are in place already: their gradients are not for the host.
+  void SetPlaced(const at::Tensor& rows);
+  // The sums so far; undefined: zeros.
+  const at::Tensor& sums() const { return sums_; }
+
   // Rows at these positions: one after the other, as a leaf of autograd with `training`.
   at::Tensor Gather(const at::Tensor& positions, bool training) const;
   // Adds gradients of gathered rows.

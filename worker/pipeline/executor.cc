@@ -19,6 +19,7 @@
 #include "worker/pipeline/sequence.h"
 #include "worker/pipeline/shared_gradients.h"
 #include "worker/pipeline/value_store.h"
+#include "worker/pipeline/whole_tables.h"
 
 namespace medley::worker {
 
@@ -404,9 +405,7 @@ absl::Status Executor::Rep::BeginStep(const StepLease& lease, const WaitLimit& l
                        .micro_batches = programs_.training.micro_batches,
                        .global_samples = ReducedSamples(programs_.training, BindingOf(lease.count), block,
                                                         training_.seats[SeatOf(block)].replica, lease.count)});
-    for (size_t t = 0; t < compute.Tables().size(); ++t) {
-      compute.SetRows(SlotOf(lease.step), static_cast<int>(t), open.data->rows[table++]);
-    }
+    table = GiveRows(compute, SlotOf(lease.step), open.data->tables, open.data->rows, table);
   }
   iteration_ = begun_ = lease.step;
   return absl::OkStatus();
@@ -502,9 +501,7 @@ absl::StatusOr<ScoreSums> Executor::Rep::Evaluate(const Dataset& test, int64_t s
       MEDLEY_RETURN_IF_ERROR(parts_.sparse->Pull(step + 1, chunk_.tables, chunk_.rows, limit));
       size_t table = 0;
       for (const int block : training_.blocks) {
-        for (size_t t = 0; t < ComputeOf(block).Tables().size(); ++t) {
-          ComputeOf(block).SetRows(0, static_cast<int>(t), chunk_.rows[table++]);
-        }
+        table = GiveRows(ComputeOf(block), 0, chunk_.tables, chunk_.rows, table);
       }
     }
     const Binding binding(programs_.evaluation, count);

@@ -7,6 +7,19 @@
 
 namespace medley::worker {
 
+TableKeeper* KeeperOf(BlockCompute& block) { return dynamic_cast<TableKeeper*>(&block); }
+
+size_t GiveRows(BlockCompute& block, int slot, std::span<const TableKeys> keys,
+                std::span<const std::vector<float>> rows, size_t first) {
+  TableKeeper* const keeper = KeeperOf(block);
+  const size_t tables = block.Tables().size();
+  for (size_t t = 0; t < tables; ++t) {
+    if (keeper != nullptr) keeper->SetKeys(slot, static_cast<int>(t), keys[first + t].keys);
+    block.SetRows(slot, static_cast<int>(t), rows[first + t]);
+  }
+  return first + tables;
+}
+
 LocalTables::LocalTables(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed, int kept_updates)
     : optimizer_(optimizer), kept_updates_(kept_updates) {
   for (ParameterSpec& spec : tables) {

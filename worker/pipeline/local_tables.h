@@ -14,11 +14,11 @@
 #include "common/base/mutex.h"
 #include "worker/params/optimizer.h"
 #include "worker/params/parameter_spec.h"
-#include "worker/pipeline/sparse_parameters.h"
+#include "worker/pipeline/whole_tables.h"
 
 namespace medley::worker {
 
-class LocalTables final : public SparseParameters {
+class LocalTables final : public WholeTables {
  public:
   // `kept_updates` >= 0: how many updates can be undone.
   LocalTables(std::vector<ParameterSpec> tables, const Optimizer& optimizer, uint64_t seed, int kept_updates = 1);
@@ -29,17 +29,12 @@ class LocalTables final : public SparseParameters {
   absl::Status Push(int64_t step, std::span<const TableKeys> tables, std::span<const std::span<const float>> gradients,
                     int64_t samples, const WaitLimit& limit) override;
 
-  int64_t AppliedStep() const;
-  int64_t UndoLimit() const;  // oldest step that UndoTo can reach
-  // FailedPrecondition beyond UndoLimit.
-  absl::Status UndoTo(int64_t step);
-
-  // Whole tables, for checkpoints and transfers; call only while no step runs. Row-major, spec.Size() weights and
-  // StateFloats() times as much state: that of a row together.
-  std::span<float> Weights(int operation);
-  std::span<float> State(int operation);
-  // Called after the values were written from outside: they now contain `step`, and no undo is possible.
-  void SetAppliedStep(int64_t step);
+  int64_t AppliedStep() const override;
+  int64_t UndoLimit() const override;
+  absl::Status UndoTo(int64_t step) override;
+  std::span<float> Weights(int operation) override;
+  std::span<float> State(int operation) override;
+  void SetAppliedStep(int64_t step) override;
 
  private:
   // The values that one update replaced.

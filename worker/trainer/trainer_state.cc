@@ -7,8 +7,29 @@
 #include "common/base/status.h"
 #include "worker/checkpoint/reader.h"
 #include "worker/params/initialize.h"
+#include "worker/pipeline/local_tables.h"
 
 namespace medley::worker {
+
+namespace {
+
+// Where the only block with tables computes, if it has room for them; else in the host's memory. Null: there are none.
+absl::StatusOr<std::shared_ptr<WholeTables>> MakeTables(const BlockSettings& settings,
+                                                        const std::vector<std::unique_ptr<BlockCompute>>& models,
+                                                        const std::vector<ParameterSpec>& specs) {
+  if (specs.empty()) return nullptr;
+  for (const auto& model : models) {
+    if (model->Tables().size() != specs.size()) continue;
+    TableKeeper* const keeper = KeeperOf(*model);
+    if (keeper == nullptr) continue;
+    MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<WholeTables> tables,
+                            keeper->MakeTables(settings.optimizer, settings.seed, settings.kept_updates));
+    if (tables != nullptr) return tables;
+  }
+  return std::make_shared<LocalTables>(specs, settings.optimizer, settings.seed, settings.kept_updates);
+}
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<TrainerState>> TrainerState::Create(const Graph& graph, const Options& options) {
   std::vector<std::unique_ptr<BlockCompute>> models;
@@ -22,7 +43,9 @@ absl::StatusOr<std::shared_ptr<TrainerState>> TrainerState::Create(const Graph& 
     return base::FailedPrecondition(
         "spec.training.embeddings: the plan keeps whole tables in trainers, where all keys have rows");
   }
-  std::shared_ptr<TrainerState> state(new TrainerState(options, std::move(models), std::move(tables)));
+  MEDLEY_ASSIGN_OR_RETURN(std::shared_ptr<WholeTables> whole, MakeTables(options.settings, models, tables));
+  std::shared_ptr<TrainerState> state(
+      new TrainerState(options, std::move(models), std::move(tables), std::move(whole)));
   for (const Held& parameter : state->Parameters()) {
     if (parameter.spec.stored_rows.bytes == nullptr) continue;
     // spec.model.initialFrom: instead of what the model has written.
@@ -34,14 +57,11 @@ absl::StatusOr<std::shared_ptr<TrainerState>> TrainerState::Create(const Graph& 
 }
 
 TrainerState::TrainerState(Options options, std::vector<std::unique_ptr<BlockCompute>> models,
-                           std::vector<ParameterSpec> tables)
+                           std::vector<ParameterSpec> specs, std::shared_ptr<WholeTables> tables)
     : options_(std::move(options)),
       models_(std::move(models)),
-      table_specs_(std::move(tables)),
-      tables_(table_specs_.empty()
-                  ? nullptr
-                  : std::make_unique<LocalTables>(table_specs_, options_.settings.optimizer, options_.settings.seed,
-                                                  options_.settings.kept_updates)) {
+      table_specs_(std::move(specs)),
+      tables_(std::move(tables)) {
   std::set<int> operations;
   for (const Held& parameter : Parameters()) operations.insert(parameter.spec.operation);
   for (const ParameterSpec& table : table_specs_) operations.insert(table.operation);
@@ -215,6 +235,7 @@ absl::StatusOr<TrainerSnapshot> TrainerState::Snapshot(const std::set<int>& oper
     if (!operations.contains(table.operation)) continue;
     snapshot.tables.push_back({table.operation, static_cast<size_t>(table.columns),
                                copy(tables_->Weights(table.operation)), copy(tables_->State(table.operation))});
+    MEDLEY_RETURN_IF_ERROR(tables_->Failure());
   }
   return snapshot;
 }

@@ -22,7 +22,7 @@
 #include "worker/model/make_block.h"
 #include "worker/pipeline/block_compute.h"
 #include "worker/pipeline/dense_values.h"
-#include "worker/pipeline/local_tables.h"
+#include "worker/pipeline/whole_tables.h"
 #include "worker/trainer/trainer_snapshot.h"
 
 namespace medley::worker {
@@ -41,7 +41,7 @@ class TrainerState {
   const Options& options() const { return options_; }
   // One a block, in the order of options().blocks.
   const std::vector<std::unique_ptr<BlockCompute>>& models() const { return models_; }
-  LocalTables* tables() { return tables_.get(); }
+  WholeTables* tables() { return tables_.get(); }
 
   int64_t AppliedStep() const;
   // The newest step whose values all replicas have or had; AppliedStep() unless they differ.
@@ -71,7 +71,8 @@ class TrainerState {
   absl::StatusOr<TrainerSnapshot> Snapshot(const std::set<int>& operations);
 
  private:
-  TrainerState(Options options, std::vector<std::unique_ptr<BlockCompute>> models, std::vector<ParameterSpec> tables);
+  TrainerState(Options options, std::vector<std::unique_ptr<BlockCompute>> models, std::vector<ParameterSpec> specs,
+               std::shared_ptr<WholeTables> tables);
   int64_t DenseStep() const;  // the step that all blocks have applied
   // A dense parameter, wherever its values are.
   struct Held {
@@ -84,7 +85,7 @@ class TrainerState {
   const Options options_;
   const std::vector<std::unique_ptr<BlockCompute>> models_;
   const std::vector<ParameterSpec> table_specs_;  // the specs of tables_
-  const std::unique_ptr<LocalTables> tables_;     // null: no tables in this process
+  const std::shared_ptr<WholeTables> tables_;     // null: no tables in this process
   std::vector<int> holds_;                        // constant after construction
   int64_t base_samples_ = 0;                      // of the steps before those in begun_
   std::map<int64_t, int64_t> begun_;              // samples by step: those that can be undone, and open ones

@@ -12,6 +12,7 @@
 #include "tests/unit/worker/zoo/zoo_jobs.h"
 #include "worker/aten/testing/tested_device.h"
 #include "worker/device/testing/guarded_memory.h"
+#include "worker/pipeline/whole_tables.h"
 
 namespace medley::worker::aten {
 namespace {
@@ -55,6 +56,48 @@ TEST(LayerBlockDeviceTest, AStepCopiesItsBatchAndItsRows) {
       EXPECT_EQ(copied.bytes_in, samples + rows) << name;
       EXPECT_EQ(copied.bytes_out, rows + static_cast<int64_t>(sizeof(double))) << name;
     }
+  }
+}
+
+// With its tables on the device a step sends keys instead of rows.
+TEST(LayerBlockDeviceTest, AStepWithItsTablesCopiesKeys) {
+  const Graph graph = ZooGraph("deepfm");
+  const Batch batch = SomeSamples(graph, 5, kGuardedSamples);
+  const BlockSettings settings{.optimizer = *MakeOptimizer("adam", 0.01), .device = *OpenTestedDevice()};
+  const auto block = *MakeBlock(graph, {0, static_cast<int>(graph.operations.size())}, settings);
+  TableKeeper* const keeper = KeeperOf(*block);
+  ASSERT_NE(keeper, nullptr);
+  const auto tables = *keeper->MakeTables(settings.optimizer, settings.seed, 1);
+  ASSERT_NE(tables, nullptr);
+  std::vector<TableKeys> keys;
+  for (const ParameterSpec& table : block->Tables()) {
+    TableKeys& some = keys.emplace_back(TableKeys{table.operation, static_cast<int>(table.columns), {}});
+    for (uint64_t key = 0; key < LayerChain::kTableRows; ++key) some.keys.push_back(3 * key);
+  }
+  const auto sent = static_cast<int64_t>(4 * (batch.ids.size() + batch.labels.size() + batch.numerics.size()) +
+                                         8 * LayerChain::kTableRows * keys.size());
+  double first = 0;
+  for (int64_t step = 1; step <= 10; ++step) {
+    const device::CopyCounts before = LayerMemory().counts();
+    std::vector<std::vector<float>> rows;
+    ASSERT_THAT(tables->Pull(step, keys, rows, {}), IsOk());
+    block->BeginStep({.step = step, .version = step - 1, .global_samples = batch.samples});
+    for (size_t t = 0; t < keys.size(); ++t) {
+      keeper->SetKeys(0, static_cast<int>(t), keys[t].keys);
+      block->SetRows(0, static_cast<int>(t), rows[t]);
+    }
+    ASSERT_THAT(block->Forward({}, batch.View(0, batch.samples), {}), IsOk());
+    ASSERT_THAT(block->Backward({}, {}), IsOk());
+    std::vector<std::span<const float>> gradients;
+    for (size_t t = 0; t < keys.size(); ++t) gradients.push_back(block->RowGradients(0, static_cast<int>(t)));
+    ASSERT_THAT(block->ApplyUpdate(settings.optimizer.AtStep(step)), IsOk());
+    ASSERT_THAT(tables->Push(step, keys, gradients, batch.samples, {}), IsOk());
+    const double loss = block->LossSum(0);
+    if (step == 1) first = loss;
+    EXPECT_TRUE(step < 10 || loss < first) << loss << " after " << first;
+    const device::CopyCounts copied = LayerMemory().counts() - before;
+    EXPECT_EQ(copied.bytes_in, sent);
+    EXPECT_EQ(copied.bytes_out, static_cast<int64_t>(sizeof(double)));
   }
 }
 

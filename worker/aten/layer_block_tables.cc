@@ -1,0 +1,71 @@
+// The rows of a LayerBlock: from the host, or of tables that it has.
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "worker/aten/caught.h"
+#include "worker/aten/layer_block.h"
+
+namespace medley::worker::aten {
+
+absl::StatusOr<std::shared_ptr<WholeTables>> LayerBlock::MakeTables(const Optimizer& optimizer, uint64_t seed,
+                                                                    int kept_updates) {
+  constexpr double kSpare = 1.25;  // for what a step needs beside them
+  if (!place_.apart()) return nullptr;
+  MEDLEY_ASSIGN_OR_RETURN(const device::DeviceMemory memory, device_->Memory());
+  if (ResidentTables::Bytes(tables_, optimizer) * kSpare > static_cast<double>(memory.free)) return nullptr;
+  MEDLEY_ASSIGN_OR_RETURN(resident_, ResidentTables::Create(tables_, optimizer, seed, kept_updates, place_));
+  base::log::Info("embedding tables are in the memory of the device", {{"tables", std::to_string(tables_.size())}});
+  return resident_;
+}
+
+void LayerBlock::SetKeys(int slot, int table, std::span<const uint64_t> keys) {
+  if (resident_ == nullptr) return;
+  rows_failed_.Update(Caught("keys of a step", [&]() -> absl::Status {
+    Keys& to = StepOf(slot).keys.at(static_cast<size_t>(table));
+    to.keys.assign(keys.begin(), keys.end());
+    to.gathered = false;
+    StepOf(slot).rows.at(static_cast<size_t>(table)).SetPlaced(at::Tensor());
+    MEDLEY_ASSIGN_OR_RETURN(to.there,
+                            place_.ToPlace(at::from_blob(const_cast<uint64_t*>(keys.data()), {std::ssize(keys)},
+                                                         at::TensorOptions().dtype(at::kLong))));
+    return absl::OkStatus();
+  }));
+}
+
+absl::Status LayerBlock::GatherRows(OpenStep& open, int64_t version) {
+  MEDLEY_RETURN_IF_ERROR(std::exchange(rows_failed_, absl::OkStatus()));
+  for (size_t t = 0; resident_ != nullptr && t < tables_.size(); ++t) {
+    Keys& keys = open.keys[t];
+    if (std::exchange(keys.gathered, true)) continue;
+    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor rows, resident_->Gather(t, keys.keys, keys.there, version));
+    open.rows[t].SetPlaced(rows);
+  }
+  return absl::OkStatus();
+}
+
+void LayerBlock::SetRows(int slot, int table, std::span<const float> rows) {
+  if (resident_ != nullptr) return;
+  const auto index = static_cast<size_t>(table);
+  rows_failed_.Update(Caught("rows of a step", [&]() -> absl::Status {
+    return StepOf(slot).rows.at(index).Set(place_, rows, tables_[index].columns);
+  }));
+}
+
+std::span<const float> LayerBlock::RowGradients(int slot, int table) const {
+  const OpenStep& open = open_.at(static_cast<size_t>(slot));
+  const auto index = static_cast<size_t>(table);
+  PlacedRows& rows = open.rows.at(index);
+  if (resident_ != nullptr) {
+    resident_->SetGradients(open.shape.step, index, open.keys[index].there, rows.sums());
+    return {};
+  }
+  // The last backward pass has copied them, unless the step has fewer passes than micro-batches.
+  const absl::Status copied = Caught("gradients of rows", [&] { return rows.GradientsToHost(place_); });
+  if (!copied.ok()) failure_ = copied;
+  return rows.host_gradients();
+}
+
+}  // namespace medley::worker::aten

@@ -1,0 +1,108 @@
+// Whole embedding tables in the memory of the device that computes with them: LocalTables (worker/pipeline) without
+// copies of rows. A step gathers its rows there, adds their gradients there, and updates them there; the host sends
+// keys.
+//
+// The host gets a table only when it asks for it (Weights, State), for checkpoints and transfers. Errors of functions
+// that return no status come from the next pull or push. Values are those of LocalTables but for the rounding of single
+// operations. Thread-safe, as WholeTables.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "worker/aten/place.h"
+#include "worker/aten/torch.h"
+#include "worker/params/optimizer.h"
+#include "worker/params/parameter_spec.h"
+#include "worker/pipeline/whole_tables.h"
+
+namespace medley::worker::aten {
+
+class ResidentTables final : public WholeTables {
+ public:
+  // Bytes that these tables take on the device, with their optimizer state.
+  static double Bytes(const std::vector<ParameterSpec>& tables, const Optimizer& optimizer);
+
+  // Errors: those of the device. `kept_updates` >= 0: how many updates can be undone.
+  static absl::StatusOr<std::unique_ptr<ResidentTables>> Create(const std::vector<ParameterSpec>& tables,
+                                                                const Optimizer& optimizer, uint64_t seed,
+                                                                int kept_updates, const Place& place);
+
+  // The rows of distinct keys, ascending, after update `version`: keys x columns on the device. `keys_there`: the same
+  // keys on the device. Errors: OutOfRange for a version that is not kept.
+  absl::StatusOr<at::Tensor> Gather(size_t table, std::span<const uint64_t> keys, const at::Tensor& keys_there,
+                                    int64_t version);
+  // What the push of `step` will apply to these rows: keys x columns on the device; undefined: zeros.
+  void SetGradients(int64_t step, size_t table, const at::Tensor& keys_there, const at::Tensor& sums);
+
+  // Waits until the version before `step` has been applied; gives no rows.
+  absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
+                    const WaitLimit& limit) override;
+  // Applies what SetGradients has given; `gradients` are ignored.
+  absl::Status Push(int64_t step, std::span<const TableKeys> tables, std::span<const std::span<const float>> gradients,
+                    int64_t samples, const WaitLimit& limit) override;
+
+  int64_t AppliedStep() const override;
+  int64_t UndoLimit() const override;
+  absl::Status UndoTo(int64_t step) override;
+  std::span<float> Weights(int operation) override;
+  std::span<float> State(int operation) override;
+  absl::Status Failure() const override;
+  void SetAppliedStep(int64_t step) override;
+
+ private:
+  // Rows on the device, with their optimizer state.
+  struct Rows {
+    at::Tensor weights;
+    std::array<at::Tensor, 2> state;  // as many as the optimizer has floats for each weight
+  };
+  // The rows that one update replaced.
+  struct Replaced {
+    std::vector<uint64_t> keys;  // ascending
+    at::Tensor keys_there;
+    Rows rows;
+  };
+  struct Gradients {
+    int64_t step = -1;
+    at::Tensor keys_there, sums;
+  };
+  struct Table {
+    ParameterSpec spec;
+    Rows rows;
+    std::deque<Replaced> replaced;  // by the updates from undo_limit_ + 1 to step_
+    Gradients gradients;
+    std::vector<float> host_weights, host_state;  // empty: the host has not asked
+  };
+
+  ResidentTables(const std::vector<ParameterSpec>& tables, const Optimizer& optimizer, int kept_updates,
+                 const Place& place);
+  Table& Find(int operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Rows Taken(const Rows& rows, const at::Tensor& keys_there) const;
+  void PutBack(const Rows& rows, const at::Tensor& keys_there, Rows& to) const;
+  absl::Status Apply(Table& table, const TableKeys& keys, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  template <typename Use>
+  void ForEachRow(Table& table, size_t s, const Use& use, std::vector<float>& part) const;
+  absl::Status ToHost(Table& table) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status FromHost(Table& table) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetHost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Optimizer optimizer_;
+  const size_t state_floats_;
+  const int kept_updates_;
+  const Place place_;
+  mutable base::Mutex mutex_;
+  base::CondVar applied_;
+  std::vector<Table> tables_ ABSL_GUARDED_BY(mutex_);
+  int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t undo_limit_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status failed_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace medley::worker::aten
