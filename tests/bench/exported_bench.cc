@@ -2,7 +2,7 @@
 // gradients of the first step and the seconds of a step, for tests/bench/models.py and tests/gpu to compare with
 // PyTorch.
 //
-//   exported_bench SPEC.json [--device cpu|cuda] [--steps N] [--gradients FILE]
+//   exported_bench SPEC.json [--device cpu|cuda] [--rows host|device] [--steps N] [--gradients FILE]
 //   exported_bench SPEC.json --hold FIRST END
 //
 // Prints one JSON object. "seconds": the median of a step; "mean_seconds": the mean after three steps. "memory": what
@@ -32,6 +32,7 @@
 #include "worker/params/optimizer_of.h"
 #include "worker/pipeline/batch_assembler.h"
 #include "worker/pipeline/local_tables.h"
+#include "worker/pipeline/whole_tables.h"
 
 namespace medley {
 namespace {
@@ -88,7 +89,18 @@ absl::StatusOr<nlohmann::json> HeldAt(int step, const worker::device::CountingDe
   return held;
 }
 
-absl::Status Run(const std::string& path, const std::string& device, int steps, const std::string& gradients) {
+// The tables of the block, on its device where `there` and the block can.
+absl::StatusOr<std::shared_ptr<worker::WholeTables>> MakeTables(worker::BlockCompute& block, bool there,
+                                                                const worker::Optimizer& optimizer, uint64_t seed) {
+  worker::TableKeeper* const keeper = there ? worker::KeeperOf(block) : nullptr;
+  if (keeper == nullptr) return std::make_shared<worker::LocalTables>(block.Tables(), optimizer, seed);
+  MEDLEY_ASSIGN_OR_RETURN(auto tables, keeper->MakeTables(optimizer, seed, /*kept_updates=*/1));
+  if (tables == nullptr) return base::InvalidArgument("--rows device: the device has no memory for the tables");
+  return tables;
+}
+
+absl::Status Run(const std::string& path, const std::string& device, bool rows_there, int steps,
+                 const std::string& gradients) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path));
   MEDLEY_ASSIGN_OR_RETURN(const model::JobSpec spec, model::ParseJobSpec(text));
   MEDLEY_RETURN_IF_ERROR(model::Validate(spec));
@@ -104,7 +116,9 @@ absl::Status Run(const std::string& path, const std::string& device, int steps, 
                                                   {.optimizer = optimizer, .seed = spec.training.seed, .device = gpu}));
   const int count = spec.training.batch_size;
   if (data->rows() % count != 0) return base::InvalidArgument("{} samples are no batches of {}", data->rows(), count);
-  worker::LocalTables tables(block->Tables(), optimizer, spec.training.seed);
+  MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<worker::WholeTables> tables,
+                          MakeTables(*block, rows_there, optimizer, spec.training.seed));
+  worker::TableKeeper* const keeper = rows_there ? worker::KeeperOf(*block) : nullptr;
   std::vector<worker::SeatTable> seats;
   for (const worker::ParameterSpec& table : block->Tables()) seats.push_back({table});
   worker::BatchAssembler assembler(1, {}, *data, std::move(seats));
@@ -116,9 +130,12 @@ absl::Status Run(const std::string& path, const std::string& device, int steps, 
     assembler.AssembleRange(*data, int64_t{count} * (step - 1) % data->rows(), count, data_of);
     if (gpu != nullptr) in_before = gpu->bytes_in(), out_before = gpu->bytes_out();
     const Clock::time_point start = Clock::now();
-    MEDLEY_RETURN_IF_ERROR(tables.Pull(step, data_of.tables, data_of.rows, {}));
+    MEDLEY_RETURN_IF_ERROR(tables->Pull(step, data_of.tables, data_of.rows, {}));
     block->BeginStep({.step = step, .version = step - 1, .global_samples = count});
-    for (size_t t = 0; t < data_of.rows.size(); ++t) block->SetRows(0, static_cast<int>(t), data_of.rows[t]);
+    for (size_t t = 0; t < data_of.rows.size(); ++t) {
+      if (keeper != nullptr) keeper->SetKeys(0, static_cast<int>(t), data_of.tables[t].keys);
+      block->SetRows(0, static_cast<int>(t), data_of.rows[t]);
+    }
     MEDLEY_RETURN_IF_ERROR(block->Forward({}, data_of.batch.View(0, count), {}).status());
     MEDLEY_RETURN_IF_ERROR(block->Backward({}, {}).status());
     const double loss = block->LossSum(0) / count;
@@ -127,7 +144,7 @@ absl::Status Run(const std::string& path, const std::string& device, int steps, 
     std::vector<std::span<const float>> row_gradients;
     for (size_t t = 0; t < data_of.rows.size(); ++t)
       row_gradients.push_back(block->RowGradients(0, static_cast<int>(t)));
-    MEDLEY_RETURN_IF_ERROR(tables.Push(step, data_of.tables, row_gradients, count, {}));
+    MEDLEY_RETURN_IF_ERROR(tables->Push(step, data_of.tables, row_gradients, count, {}));
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     losses.push_back(loss);
     if (step % std::max(1, steps / 5) != 0) continue;
@@ -171,19 +188,22 @@ absl::Status Hold(const std::string& path, const std::vector<int>& block) {
 
 int main(int argc, char** argv) {
   CLI::App app{"Trains a model in this process."};
-  std::string spec, gradients, device = "cpu";
+  std::string spec, gradients, device = "cpu", rows = "host";
   int steps = 20;
   app.add_option("spec", spec, "the job's spec as JSON")->required();
   app.add_option("--device", device, "what computes: cpu, or cuda for the first GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
+  app.add_option("--rows", rows, "where the rows of Medley's own layers are; device: with --device cuda")
+      ->check(CLI::IsMember({"host", "device"}));
   app.add_option("--steps", steps, "number of steps")->check(CLI::Range(1, 100000));
   app.add_option("--gradients", gradients, "file for the gradients of step 1");
   std::vector<int> block;
   app.add_option("--hold", block, "only hold operations FIRST to END - 1, and print the memory that it takes")
       ->expected(2);
   CLI11_PARSE(app, argc, argv);
-  const absl::Status status = block.empty() ? medley::Run(spec, device, steps, gradients) : medley::Hold(spec, block);
+  const absl::Status status =
+      block.empty() ? medley::Run(spec, device, rows == "device", steps, gradients) : medley::Hold(spec, block);
   if (!status.ok()) std::cerr << "exported_bench: " << medley::base::Message(status) << '\n';
   return status.ok() ? 0 : 1;
 }
