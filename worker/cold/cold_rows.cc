@@ -210,7 +210,7 @@ class ColdRows::Rep {
         if (table.log->garbage() <= std::max(least, table.log->live() / kLivePerGarbage)) break;
       }
       const absl::Status cleaned = CleanSome(table).status();
-      if (absl::IsResourceExhausted(cleaned)) break;  // what was put is there
+      if (absl::IsResourceExhausted(cleaned)) break;  // the rows are written
       MEDLEY_RETURN_IF_ERROR(cleaned);
     }
     return absl::OkStatus();

@@ -137,7 +137,8 @@ class RowStore {
   void CopyWeights(const RowTable& t, uint64_t key, uint32_t row, std::span<float> to) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Row tiers. Memory for the row of a key that has none, not even a cold one, or is made hot; another row may become cold for it.
+  // Row tiers. Memory for the row of a key that has none, not even a cold one, or is made hot; another row may become
+  // cold for it.
   uint32_t Place(size_t table, uint64_t key, RowTable::FirstValues values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A new row of a key that has none.
   uint32_t NewRow(size_t table, uint64_t key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -11,7 +11,9 @@
 namespace medley::worker {
 namespace {
 
-constexpr size_t kWrittenTogether = 512;
+constexpr size_t kWrittenTogether = 512;       // rows at most
+constexpr size_t kMayWait = size_t{64} << 10;  // bytes of them, or the next part of the budget
+constexpr int64_t kWaitingPart = 32;
 constexpr uint32_t kLooks = 4096;   // of the hand, for one row
 constexpr int64_t kRetryEach = 64;  // steps
 constexpr int64_t kLeastRows = 64;  // of a table that are hot
@@ -146,7 +148,9 @@ void RowTiers::Cool(size_t table, const RowTable& t, uint32_t row) {
   std::byte* const to = text_.data() + waiting_[found->second].at;
   std::memcpy(to, &changed, sizeof changed);
   std::memcpy(to + sizeof changed, floats.data(), floats.size_bytes());
-  if (waiting_.size() >= kWrittenTogether && !full_) Write().IgnoreError();  // the log says it
+  const size_t most = std::max(kMayWait, static_cast<size_t>(options_.memory_bytes / kWaitingPart));
+  const bool enough = waiting_.size() >= kWrittenTogether || text_.size() >= most;
+  if (enough && !full_) Write().IgnoreError();  // the log says it
 }
 
 absl::Status RowTiers::Write() {

@@ -101,8 +101,8 @@ class RowTiers {
   // Whether any row of these tables can be cold.
   bool MayHave() const { return cold_keys_ > 0; }
 
-  // A thread that reads copies without the store's lock takes note of Cools() before, with the lock, and uses what it has
-  // read only of keys for which MayHaveCooled is false since.
+  // A thread that reads copies without the store's lock takes note of Cools() before, with the lock, and uses what it
+  // has read only of keys for which MayHaveCooled is false since.
   int64_t Cools() const { return counts_.cooled; }
   bool MayHaveCooled(int64_t since, size_t table, uint64_t key) const {
     return cooled_[StampOf(static_cast<uint32_t>(table), key)] > since;
