@@ -128,10 +128,11 @@ void ActivityMeter::Begin(base::WallTime now, int64_t step, int64_t samples) {
   marks_.assign(1, last_);
 }
 
-void ActivityMeter::Returned(const std::string& member, const std::string& pool, Category category,
-                             base::WallTime now) {
+void ActivityMeter::Returned(const std::string& member, const std::string& pool, Category category, base::WallTime now,
+                             bool knew) {
   if (!journal_at_ || account_.id.empty() || !returned_.insert(member).second) return;
-  const double seconds = std::clamp(base::ToSeconds(now - *journal_at_), 0.0, kLongestAbsence);
+  const base::WallTime since = knew ? *journal_at_ : restored_at_;
+  const double seconds = std::clamp(base::ToSeconds(now - since), 0.0, kLongestAbsence);
   account_.pools[pool][category] += seconds;
   if (category != Category::kRecovery) return;
   away_[pool].seconds += seconds;

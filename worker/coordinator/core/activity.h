@@ -49,8 +49,10 @@ class ActivityMeter {
   // A generation is in force from `step`. `samples` are committed.
   void Begin(base::WallTime now, int64_t step, int64_t samples);
   // A member that was in force, or waited to be, when the journal was written has come back: meanwhile it stood still.
-  // Counts once for each.
-  void Returned(const std::string& member, const std::string& pool, goodput::Category category, base::WallTime now);
+  // Counts once for each. Not `knew`: whether it was connected then is not known, so it counts since this coordinator
+  // leads.
+  void Returned(const std::string& member, const std::string& pool, goodput::Category category, base::WallTime now,
+                bool knew = true);
   // A trainer spent some of its training seconds otherwise.
   void Waited(const std::string& pool, const job::v1::Progress& progress);
   // `saves`: the steps to which the job may have to return. What is lost then is known exactly.

@@ -214,9 +214,9 @@ void CoordinatorCore::OnHello(const job::v1::Hello& hello, Instant now) {
   }
   // The state was lost, and this member waits for the checkpoint since another coordinator led.
   ActivityMeter& activity = state_.meters.activity;
-  const bool waited = hello.held_generation() > 0 || activity.JustRestored(now.wall);
-  if (!generations.active && waited && !model::IsRowsMember(name)) {
-    activity.Returned(name, hello.pool(), goodput::Category::kRecovery, now.wall);
+  const bool held = hello.held_generation() > 0;
+  if (!generations.active && (held || activity.JustRestored(now.wall)) && !model::IsRowsMember(name)) {
+    activity.Returned(name, hello.pool(), goodput::Category::kRecovery, now.wall, held);
   }
   if (generations::HasMember(generations.next, name)) Abandon(broken, RecoveryBudget::Weight::kLoss, now);
 }

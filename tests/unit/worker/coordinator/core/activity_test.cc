@@ -205,14 +205,15 @@ TEST_F(ActivityTest, MembersThatWaitForACheckpointStoodStillUntilAnotherCoordina
     message.mutable_hello()->set_held_generation(generation);
     core.OnMessage(member, "i-" + member, message, now);
   };
-  for (const char* member : {"t-0", "t-1", "t-1"}) hello(member, 0, Now());
+  const Instant soon{Now().steady, Now().wall + base::seconds(1)};
+  for (const char* member : {"t-0", "t-1", "t-1"}) hello(member, 0, soon);  // whether they are new is not known
   const auto recovery = [&] { return core.state().meters.activity.account().pools.at("a")[Category::kRecovery]; };
-  EXPECT_NEAR(recovery(), 10, kNear);
+  EXPECT_NEAR(recovery(), 2, kNear);
   const Instant later{Now().steady, Now().wall + base::seconds(4)};
   hello("fresh", 0, later);
-  EXPECT_NEAR(recovery(), 10, kNear);
-  hello("t-2", 1, later);
-  EXPECT_NEAR(recovery(), 19, kNear);
+  EXPECT_NEAR(recovery(), 2, kNear);
+  hello("t-2", 1, later);  // it has trained before
+  EXPECT_NEAR(recovery(), 11, kNear);
 }
 
 TEST_F(ActivityTest, UnitsOfTheNextGenerationAreNotInForceYet) {
