@@ -21,9 +21,10 @@ absl::Status Become(OtherProgram which, char** argv) {
   const std::filesystem::path program = self.parent_path() / name;
   ::execv(program.c_str(), argv);
   if (errno == ENOENT) {
-    return base::NotFound("{} {}, which is not in {}: install it beside medley-worker (./dev programs builds both)",
-                          torch ? "models that came from PyTorch, and all models on GPUs, are computed by" : "spec.program is run by", name,
-                          self.parent_path().string());
+    return base::NotFound(
+        "{} {}, which is not in {}: install it beside medley-worker (./dev programs builds both)",
+        torch ? "models that came from PyTorch, and all models on GPUs, are computed by" : "spec.program is run by",
+        name, self.parent_path().string());
   }
   return base::Internal("starting {}: {}", program.string(), std::strerror(errno));
 }
