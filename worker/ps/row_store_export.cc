@@ -55,12 +55,14 @@ absl::Status RowStore::Export(int64_t since_step, absl::FunctionRef<bool(int, ui
 }
 
 // Rows that become hot while the hot ones are exported may be missed there, and all have copies. So this follows: it
-// exports the rows that are cold now, and in place of an old copy the hot row.
+// exports the rows that are cold now, and in place of an old copy the hot row, or the newer copy if it has become cold
+// meanwhile.
 absl::Status RowStore::ExportCold(size_t table, int64_t since_step, absl::FunctionRef<bool(int, uint64_t)> wanted,
                                   absl::FunctionRef<absl::Status(const RowPiece&)> sink) const {
   if (tiers_ == nullptr) return absl::OkStatus();
   RowPiece first;
   RowTiers::Moment moment;
+  std::shared_ptr<const absl::flat_hash_set<uint64_t>> old_copies;
   std::vector<float> row;
   {
     base::MutexLock lock(mutex_);
@@ -68,6 +70,7 @@ absl::Status RowStore::ExportCold(size_t table, int64_t since_step, absl::Functi
     if (table >= tables_.size() || !tiers_->MayHave()) return absl::OkStatus();
     row.resize(tables_[table].stride());
     moment = tiers_->TakeMoment();
+    old_copies = tiers_->WatchOldCopies(table, step_);
     first = {.table = tables_[table].spec().operation,
              .keys = {},
              .values = {},
@@ -78,6 +81,7 @@ absl::Status RowStore::ExportCold(size_t table, int64_t since_step, absl::Functi
   ColdScan scan(moment, table);
   uint64_t key = 0;
   RowTiers::Bytes bytes;
+  std::vector<std::byte> newer;
   for (bool more = true; more;) {
     {
       base::MutexLock lock(mutex_);
@@ -87,6 +91,11 @@ absl::Status RowStore::ExportCold(size_t table, int64_t since_step, absl::Functi
         more = scan.Next(key, bytes);
         if (!more) break;
         const uint32_t hot = t.Find(key);
+        if (hot == RowTable::kNoRow && old_copies->contains(key)) {
+          const bool is_found = tiers_->Find(table, key, newer);
+          MEDLEY_RETURN_IF_ERROR(tiers_->status());
+          if (is_found) bytes = newer;
+        }
         if (hot == RowTable::kNoRow) RowTiers::FloatsOf(bytes, row);
         if (hot != RowTable::kNoRow) std::ranges::copy(t.Row(hot), row.begin());
         const int64_t changed = hot == RowTable::kNoRow ? RowTiers::ChangedAt(bytes) : t.Changed(hot);

@@ -139,6 +139,10 @@ void RowTiers::Cool(size_t table, const RowTable& t, uint32_t row) {
   }
   const int64_t changed = t.Changed(row);
   newest_ = std::max(newest_, changed);
+  for (const Watch& watch : watches_) {
+    if (!marks.has_copy || watch.table != table || changed > watch.last_step) continue;
+    if (const auto keys = watch.keys.lock()) keys->insert(key.second);
+  }
   const std::span<const float> floats = t.Row(row);
   const auto [found, added] = waiting_at_.try_emplace(key, waiting_.size());
   if (added) {
@@ -229,6 +233,14 @@ RowTiers::Moment RowTiers::TakeMoment() {
     moment.waiting.emplace(TableKey(row.table, row.key), std::vector<std::byte>(bytes.begin(), bytes.end()));
   }
   return moment;
+}
+
+std::shared_ptr<const absl::flat_hash_set<uint64_t>> RowTiers::WatchOldCopies(size_t table, int64_t step) {
+  std::erase_if(watches_, [](const Watch& watch) { return watch.keys.expired(); });
+  auto keys = std::make_shared<absl::flat_hash_set<uint64_t>>();
+  // A row that a step has changed which was undone is changed at the step after.
+  watches_.push_back({table, step + 1, keys});
+  return keys;
 }
 
 RowTierCounts RowTiers::counts() const {

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <absl/status/statusor.h>
 
 #include <cstdint>
@@ -120,6 +121,10 @@ class RowTiers {
     int64_t newest = 0;  // no cold row was changed after this step
   };
   Moment TakeMoment();
+  // Keys of the table whose rows are hot now and newer than their copies in a view of now: those of them that become
+  // cold while the caller has the result. Rows that change more than a step after `step` are left out. Read it with the
+  // store's lock.
+  std::shared_ptr<const absl::flat_hash_set<uint64_t>> WatchOldCopies(size_t table, int64_t step);
   // Writes what waits to be written. Errors: those of ColdRows::Put.
   absl::Status Flush();
   // What a scan of a view ended with: damage means that rows are lost.
@@ -141,6 +146,11 @@ class RowTiers {
     uint64_t key;
     size_t at, size;  // in text_
     bool has_copy;    // an earlier one, on the disk
+  };
+  struct Watch {
+    size_t table;
+    int64_t last_step;
+    std::weak_ptr<absl::flat_hash_set<uint64_t>> keys;
   };
   // What is known of the hot rows of a table.
   struct HotRows {
@@ -171,6 +181,7 @@ class RowTiers {
   absl::flat_hash_map<TableKey, size_t> waiting_at_;  // in waiting_
   // When a row last became cold, in the order of Cools(); several share an entry.
   std::vector<int64_t> cooled_ = std::vector<int64_t>(kStamps);
+  std::vector<Watch> watches_;
   bool full_ = false;  // the last write failed
   int64_t retries_ = 0;
   int64_t cold_keys_ = 0, hot_copies_ = 0;  // keys with a copy, and those of them that are hot
