@@ -160,11 +160,12 @@ TEST(ExamplesOfTablesTest, RowsSurviveChangesOfPlan) {
   EXPECT_LT(weights, 1e-4);
 }
 
-// With the settings of its example: momentum, a cosine schedule, clipped gradients. After 79 steps the running
-// statistics of batch norms still lag: PyTorch itself has accuracies from 0.3 to 0.85 then, by seed.
+// With the settings of its example: momentum, a cosine schedule, clipped gradients. After one epoch of 79 steps the
+// running statistics of batch norms still lag: PyTorch itself has accuracies from 0.3 to 0.85 then, by seed, and rounding
+// of another processor gave 0.2.
 TEST(ExamplesOfBatchNormTest, Trains) {
   const Outcome run =
-      Train(Example("resnet", 6),
+      Train(Example("resnet", 6, {}, /*epochs=*/2),
             {.stages = {{.end = 3, .units = 1}, {.first = 3, .end = 6, .units = 1}}, .micro_batches = 2});
   std::printf("resnet: accuracy %.4f; loss %.4f\n", run.end.metrics().at("accuracy"), run.losses.back());
   EXPECT_GT(run.end.metrics().at("accuracy"), 0.2);
