@@ -136,8 +136,9 @@ def upgrade(w):
                 "--set", "scheduler.resources.limits.memory=768Mi")
     took, trained = time.monotonic() - start, w.life.step() - step
     require(trained > 0, "no step was trained during the upgrade")
-    other = eventually("an operator is the leader", 60, lambda: w.kube.get(LEASE)["spec"]["holderIdentity"])
-    require(other != holder, f"{holder} is still the leader: the upgrade did not replace the operators")
+    # An operator that ends gives up its lease. On a busy machine it may be killed first; the lease then lasts 15 s.
+    eventually(f"another operator than {holder} is the leader", 60,
+               lambda: w.kube.get(LEASE)["spec"]["holderIdentity"] not in (holder, ""))
     w.life.advances()
     unchanged(w.life, before, pods)
     return f"rolled out after {took:.0f} s; {trained} steps were trained meanwhile; same pods"

@@ -132,7 +132,7 @@ class Story:
     def train(self):
         objective = {"minThroughput": 100, "maxUsdPerHour": "5", "budgetUsd": "50", "deadline": "200h"}
         long = job("long", objective, epochs=100000, resources={"serverPool": "local"})  # the dashboards show servers
-        long["spec"]["training"]["evaluation"] = {"everySteps": 100}
+        long["spec"]["training"].update(evaluation={"everySteps": 100}, embeddings={"memoryBudget": "1Mi"})  # rows on disk
         self.cluster.apply(long)
         wait_for("the long job trains", lambda: self.prometheus.now(
             'medley_job_stage_throughput_samples_per_second{job="long"} and on (job) medley_job_loss{job="long"}'))
