@@ -161,8 +161,8 @@ TEST(ExamplesOfTablesTest, RowsSurviveChangesOfPlan) {
 }
 
 // With the settings of its example: momentum, a cosine schedule, clipped gradients. After one epoch of 79 steps the
-// running statistics of batch norms still lag: PyTorch itself has accuracies from 0.3 to 0.85 then, by seed, and rounding
-// of another processor gave 0.2.
+// running statistics of batch norms still lag: PyTorch itself has accuracies from 0.3 to 0.85 then, by seed, and the
+// rounding of another processor gave 0.2.
 TEST(ExamplesOfBatchNormTest, Trains) {
   const Outcome run =
       Train(Example("resnet", 6, {}, /*epochs=*/2),
