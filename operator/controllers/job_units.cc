@@ -56,13 +56,18 @@ double SecondsToNode(const kube::Object& pod) {
   return 0;
 }
 
-// The node leaves or has left, and the pod did not end by itself.
-bool WasTaken(const JobDeps& deps, const kube::Object& pod, const std::string& node) {
-  if (const auto notice = deps.capacity.NoticeOf(node)) return notice->certain;
-  if (deps.capacity.LabelsOf(node).empty()) return !kube::HasEnded(pod);
+// The pod says that it ended because its node did.
+bool EndedWithItsNode(const kube::Object& pod) {
   const std::string sign = PodNoticeOf(pod).value_or(Notice()).sign;
   return sign.ends_with("DeletionByTaintManager") || sign.ends_with("DeletionByPodGC") ||
          sign.ends_with("TerminationByKubelet");
+}
+
+// The node leaves or has left under a pod that has not ended by itself.
+bool WasTaken(const JobDeps& deps, const kube::Object& pod, const std::string& node) {
+  if (EndedWithItsNode(pod)) return true;
+  if (const auto notice = deps.capacity.NoticeOf(node)) return notice->certain;
+  return deps.capacity.LabelsOf(node).empty();
 }
 
 constexpr int kPage = 500;  // objects
@@ -185,6 +190,7 @@ std::vector<UnitLosses::Unit> UnitsWithNodes(const JobDeps& deps, const std::str
   for (const kube::ObjectPtr& pod : deps.stores.pods.List()) {
     const std::string node = pod->String("/spec/nodeName");
     if (pod->label(kPoolLabel) != pool || node.empty() || !IsOfKnownJob(deps, *pod)) continue;
+    if (kube::HasEnded(*pod) && !EndedWithItsNode(*pod)) continue;  // a finished job may keep its pods
     UnitLosses::Unit& unit = units.emplace_back(pod->uid());
     unit.start_seconds = SecondsToNode(*pod);
     unit.lost = WasTaken(deps, *pod, node);

@@ -85,5 +85,54 @@ TEST_F(RestoreUnitsTest, AJobThatIsDeletedBeforeItsFirstPassReleasesItsUnits) {
   EXPECT_EQ(Free(), 5);
 }
 
+class UnitsWithNodesTest : public ControllersTest {
+ protected:
+  void SetUp() override {
+    PutNode("stays", {});
+    PutNode("leaves",
+            kube::Json::array({{{"key", "aws-node-termination-handler/spot-itn"}, {"effect", "NoSchedule"}}}));
+    jobs_.Put(std::make_shared<const kube::Object>(Job("a", 4)));
+  }
+  void PutNode(const std::string& name, const kube::Json& taints) {
+    capacity_.PutNode(
+        kube::Object(kube::Json{{"kind", "Node"},
+                                {"metadata", {{"name", name}, {"labels", {{"l", "v"}}}}},
+                                {"spec", {{"taints", taints}}},
+                                {"status", {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}}));
+  }
+  void PutPod(const std::string& name, const std::string& node, const std::string& phase,
+              const std::string& reason = "") {
+    kube::Json conditions = {
+        {{"type", "PodScheduled"}, {"status", "True"}, {"lastTransitionTime", "2026-01-01T00:01:30Z"}}};
+    if (!reason.empty()) conditions.push_back({{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", reason}});
+    kube::Json pod = kube::Json::parse(R"({"kind": "Pod",
+        "metadata": {"namespace": "ns", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"medley.dev/pool": "cpu"},
+                     "ownerReferences": [{"kind": "TrainingJob", "name": "a", "uid": "uid-a", "controller": true}]}})");
+    pod["metadata"]["name"] = pod["metadata"]["uid"] = name;
+    pod["spec"]["nodeName"] = node;
+    pod["status"] = {{"phase", phase}, {"conditions", conditions}};
+    pods_.Put(std::make_shared<const kube::Object>(pod));
+  }
+};
+
+TEST_F(UnitsWithNodesTest, CountsNoFinishedPodAndFindsThoseWhoseNodesLeave) {
+  PutPod("lives", "stays", "Running");
+  PutPod("waits", "", "Pending");
+  PutPod("finished", "stays", "Succeeded");
+  PutPod("finished-before", "leaves", "Succeeded");
+  PutPod("noticed", "leaves", "Running");
+  PutPod("alone", "deleted", "Running");
+  PutPod("ended-with-it", "deleted", "Failed", "DeletionByTaintManager");
+  PutPod("evicted", "stays", "Running", "EvictionByEvictionAPI");
+  std::map<std::string, bool> lost;
+  for (const UnitLosses::Unit& unit : UnitsWithNodes(Deps(), "cpu")) {
+    lost[unit.uid] = unit.lost;
+    EXPECT_EQ(unit.start_seconds, 90) << unit.uid;
+  }
+  const std::map<std::string, bool> expected = {
+      {"lives", false}, {"noticed", true}, {"alone", true}, {"ended-with-it", true}, {"evicted", false}};
+  EXPECT_EQ(lost, expected);
+}
+
 }  // namespace
 }  // namespace medley::ops
