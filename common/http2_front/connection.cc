@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,6 +18,11 @@ constexpr size_t kMostAtOnce = 256 << 10;
 constexpr size_t kLittleAtOnce = 16 << 10;
 constexpr int64_t kMuchHeld = int64_t{16} << 20;  // by all connections: from then on they read little at once
 constexpr int kRounds = 4;                        // until it is the turn of others
+
+bool BytesWait(int fd) {
+  int bytes = 0;
+  return fd >= 0 && ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
 
 }  // namespace
 
@@ -196,6 +202,8 @@ bool Connection::FromServer(std::string& scratch, base::SteadyTime now) {
   again_ = true;
   return true;
 }
+
+bool Connection::HasWork() const { return !in_.empty() || !out_.empty() || BytesWait(client_) || BytesWait(server_); }
 
 uint32_t Connection::client_events() const {
   uint32_t events = 0;

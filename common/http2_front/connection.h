@@ -54,6 +54,8 @@ class Connection {
     return out_.empty() ? base::nanoseconds(0) : base::nanoseconds(now - drained_);
   }
   bool in_use() const { return meter_.open() > 0; }
+  // Whether bytes of either side wait here or in the kernel. Asks the kernel.
+  bool HasWork() const;
   base::SteadyTime opened() const { return opened_; }
   base::SteadyTime moved() const { return moved_; }  // when bytes moved last
   const char* why() const { return why_; }           // it ended; empty: one side closed it

@@ -1,12 +1,10 @@
 #include "common/http2_front/front.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,58 +18,19 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/host_port.h"
 #include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "common/http2_front/connection.h"
+#include "common/http2_front/listen.h"
 
 namespace medley::http2_front {
 namespace {
 
-constexpr int kBacklog = 512;
-constexpr int kDescriptorsEach = 3;  // of a connection: the client's, both ends of the socket pair
-constexpr int kOtherDescriptors = 256;
 constexpr int kPacedMillis = 10;
 constexpr int kSweepMillis = 500;
 constexpr int kAcceptAtOnce = 64;
 constexpr unsigned kMaxLoops = 4;
-
-// As many connections as the process may have descriptors for; asks for more if it may.
-int AllowedConnections(int wanted) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
-  const auto needed = static_cast<rlim_t>(wanted) * kDescriptorsEach + kOtherDescriptors;
-  if (limit.rlim_cur < needed) {
-    limit.rlim_cur = std::min(needed, limit.rlim_max);
-    setrlimit(RLIMIT_NOFILE, &limit);
-    getrlimit(RLIMIT_NOFILE, &limit);
-  }
-  if (limit.rlim_cur >= needed) return wanted;
-  const auto rest = static_cast<int>(limit.rlim_cur) - kOtherDescriptors;
-  return std::max(rest, static_cast<int>(limit.rlim_cur) / 2) / kDescriptorsEach;
-}
-
-struct FrontSocket {
-  int fd = -1;
-  int error = 0;
-};
-
-FrontSocket BindAndListen(const addrinfo& address) {
-  FrontSocket made;
-  made.fd = socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  const int on = 1, off = 0;
-  // Ports that closed connections still use; not a port on which another process listens.
-  setsockopt(made.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (address.ai_family == AF_INET6) setsockopt(made.fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (made.fd >= 0 && bind(made.fd, address.ai_addr, address.ai_addrlen) == 0 && listen(made.fd, kBacklog) == 0) {
-    return made;
-  }
-  made.error = errno;
-  if (made.fd >= 0) close(made.fd);
-  made.fd = -1;
-  return made;
-}
 
 }  // namespace
 
@@ -178,18 +137,32 @@ void Front::Loop::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Closes a connection that is least missed. False: all have open calls.
+// Closes a connection that is least missed. False: all have open calls. What has arrived for a connection may be a call
+// that the meter has not seen, so those for which something waits are passed over. They count as idle after a few,
+// since a client can always leave something behind.
 bool Front::Loop::MakePlace() {
-  auto victim = entries_.end();
-  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-    if (it->second.connection->in_use()) continue;
-    if (victim == entries_.end()) victim = it;
-    const Connection &one = *it->second.connection, &other = *victim->second.connection;
-    // First those that have not introduced themselves.
-    if (std::pair(one.server() >= 0, one.moved()) < std::pair(other.server() >= 0, other.moved())) victim = it;
+  constexpr int kPassedOver = 8;
+  std::vector<int> passed_over;
+  auto first = entries_.end();
+  for (int i = 0; i <= kPassedOver; ++i) {
+    auto victim = entries_.end();
+    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+      if (it->second.connection->in_use() || std::ranges::count(passed_over, it->first) > 0) continue;
+      if (victim == entries_.end()) victim = it;
+      const Connection &one = *it->second.connection, &other = *victim->second.connection;
+      // First those that have not introduced themselves.
+      if (std::pair(one.server() >= 0, one.moved()) < std::pair(other.server() >= 0, other.moved())) victim = it;
+    }
+    if (victim == entries_.end()) break;
+    if (!victim->second.connection->HasWork()) {
+      End(victim);
+      return true;
+    }
+    if (first == entries_.end()) first = victim;
+    passed_over.push_back(victim->first);
   }
-  if (victim == entries_.end()) return false;
-  End(victim);
+  if (first == entries_.end()) return false;
+  End(first);
   return true;
 }
 
@@ -358,29 +331,8 @@ Front::Front(FrontOptions options) : options_(std::move(options)), state_(std::m
 Front::~Front() { Stop(); }
 
 absl::Status Front::Bind() {
-  const std::string at = base::JoinHostPort(options_.host, options_.port);
-  const addrinfo hints{.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
-  // Where there is no IPv6, all addresses of this machine are those of IPv4.
-  std::vector<std::string> hosts = {options_.host};
-  if (options_.host == "::") hosts.emplace_back("0.0.0.0");
-  FrontSocket made;
-  for (const std::string& host : hosts) {
-    addrinfo* found = nullptr;
-    const int failed = getaddrinfo(host.c_str(), std::to_string(options_.port).c_str(), &hints, &found);
-    if (failed != 0) return base::Unavailable("listening on {}: {}", at, gai_strerror(failed));
-    made = BindAndListen(*found);
-    freeaddrinfo(found);
-    if (made.fd >= 0 || (made.error != EAFNOSUPPORT && made.error != EADDRNOTAVAIL)) break;
-  }
-  if (made.fd < 0) {
-    return base::Unavailable("listening on {}: the address is in use or cannot be bound: {}", at,
-                             std::generic_category().message(made.error));
-  }
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  getsockname(made.fd, reinterpret_cast<sockaddr*>(&bound), &size);
-  port_ = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
-                                            : reinterpret_cast<const sockaddr_in&>(bound).sin_port);
+  MEDLEY_ASSIGN_OR_RETURN(const Listener made, Listen(options_.host, options_.port));
+  port_ = made.port;
   state_->listener = made.fd;
   return absl::OkStatus();
 }
@@ -393,7 +345,9 @@ void Front::Start(std::function<void(int)> hand_over) {
     base::log::Warn("the limit of descriptors allows fewer connections",
                     {{"port", std::to_string(port_)}, {"connections", std::to_string(connections)}});
   }
-  const unsigned loops = std::clamp(std::thread::hardware_concurrency() / 2, 1U, kMaxLoops);
+  const unsigned loops = state_->options.threads > 0
+                             ? static_cast<unsigned>(state_->options.threads)
+                             : std::clamp(std::thread::hardware_concurrency() / 2, 1U, kMaxLoops);
   for (unsigned i = 0; i < loops; ++i) {
     state_->loops.push_back(std::make_unique<Loop>(*state_, std::max(1, connections / static_cast<int>(loops))));
   }

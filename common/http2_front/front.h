@@ -4,7 +4,8 @@
 // It bounds what clients without a token can make the server keep: connections, calls that were cancelled before the
 // server looked at them, and frames that cost more than they carry. At most `max_connections` are open; a new one then
 // takes the place of the one without an open call that has been idle for the longest time, and is refused if there is
-// none. Thread-safe. The front has a few threads, each with connections of its own.
+// none. One is not idle while bytes wait to be moved in either direction. Thread-safe. The front has a few threads,
+// each with connections of its own.
 #pragma once
 
 #include <absl/status/status.h>
@@ -25,6 +26,7 @@ struct FrontOptions {
   std::string host = "127.0.0.1";  // an address, IPv6 without brackets; "::": all of this machine
   int port = 0;                    // 0: the system chooses
   int max_connections = 1024;
+  int threads = 0;                         // 0: by the number of processors
   base::milliseconds introduction{20000};  // longest time from a connection's begin to its first frame
   base::milliseconds max_stalled{20000};   // longest time in which a client reads nothing of what waits for it
   base::milliseconds max_paced{10000};     // longest time without a break in which a connection waits for its meter
