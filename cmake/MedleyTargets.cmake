@@ -16,7 +16,7 @@
 #
 # CMake's own UNITY_BUILD writes absolute paths into a batch, so that no other checkout could use what ccache keeps.
 option(MEDLEY_UNITY "Compile the sources of a target in batches" ON)
-set(MEDLEY_UNITY_BATCH 10)
+set(MEDLEY_UNITY_BATCH 20)
 
 # Puts the files to compile into OUT: as few batches of SOURCES of this folder as there can be with at most SIZE files each, all of
 # about one size, and those of ALONE, or with a path, as they are.

@@ -116,7 +116,7 @@ class Trials {
   }
 
   void Fail(TrialResult& result, const std::string& why) {
-    result.status = TrialResult::Status::kFailed;
+    result.status = TrialResult::Status::kDidNotComplete;
     result.message = why;
     SaySweep(options_, fmt::format("{:6.1f} s  {} failed: {}", base::ToSeconds(clock_.Steady() - begin_),
                                    result.trial.name, why));
@@ -137,7 +137,7 @@ class Trials {
                            result.value ? fmt::format(": {} {:.4f}", metric_, *result.value) : ""));
       return absl::OkStatus();
     }
-    if (result.status == TrialResult::Status::kFailed) {
+    if (result.status == TrialResult::Status::kDidNotComplete) {
       Fail(result, result.message);
       return absl::OkStatus();
     }

@@ -26,7 +26,7 @@ const char* StatusText(TrialResult::Status status) {
       return "running";
     case TrialResult::Status::kComplete:
       return "complete";
-    case TrialResult::Status::kFailed:
+    case TrialResult::Status::kDidNotComplete:
       return "failed";
     case TrialResult::Status::kStopped:
       return "stopped";
@@ -78,7 +78,7 @@ void TakeResult(const Snapshot& view, const std::string& metric, TrialResult& re
   if (!result.value) take(view.observed.metrics, 0);
   if (view.complete) result.status = TrialResult::Status::kComplete;
   if (view.failed) {
-    result.status = TrialResult::Status::kFailed;
+    result.status = TrialResult::Status::kDidNotComplete;
     result.message = view.problem;
   }
 }

@@ -11,7 +11,7 @@
 namespace medley::cli {
 
 struct TrialResult {
-  enum class Status { kWaiting, kRunning, kComplete, kFailed, kStopped };
+  enum class Status { kWaiting, kRunning, kComplete, kDidNotComplete, kStopped };
   Trial trial;
   Status status = Status::kWaiting;
   std::optional<double> value;  // of the metric at its best evaluation

@@ -13,7 +13,7 @@ namespace medley::sched {
 namespace {
 
 constexpr std::string_view kMagic = "medley-state 1 ";
-constexpr int64_t kMaxFileBytes = int64_t{256} << 20;
+constexpr int64_t kMaxStateBytes = int64_t{256} << 20;
 
 std::string Header(std::string_view bytes) { return fmt::format("{}{}\n", kMagic, base::HashHex(bytes)); }
 
@@ -32,7 +32,7 @@ absl::Status StateFiles::Open() const {
 
 std::optional<std::string> StateFiles::Load(const std::string& name) const {
   if (folder_.empty()) return std::nullopt;
-  auto file = base::ReadFile(folder_ / name, kMaxFileBytes);
+  auto file = base::ReadFile(folder_ / name, kMaxStateBytes);
   if (absl::IsNotFound(file.status())) return std::nullopt;
   if (!file.ok()) {
     Damaged(name, file.status());

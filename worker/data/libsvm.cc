@@ -11,14 +11,14 @@
 namespace medley::worker {
 namespace {
 
-constexpr std::string_view kSpaces = " \t\r";
+constexpr std::string_view kBlanks = " \t\r";
 constexpr std::string_view kAbsent = "0";
 constexpr size_t kMostShown = 65536;  // columns of a line whose number of columns is asked for
 
 // The next word of the line; empty at its end.
 std::string_view TakeWord(std::string_view& line) {
-  line.remove_prefix(std::min(line.find_first_not_of(kSpaces), line.size()));
-  const std::string_view word = line.substr(0, line.find_first_of(kSpaces));
+  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+  const std::string_view word = line.substr(0, line.find_first_of(kBlanks));
   line.remove_prefix(word.size());
   return word;
 }

@@ -21,9 +21,9 @@ namespace medley::worker {
 namespace {
 
 constexpr std::streamoff kTail = 64 << 10;
-constexpr size_t kLongestLine = size_t{1} << 20;  // far more than any line that is written
-constexpr double kLatest = 4e9;                   // seconds; a time that the clock can represent
-constexpr int64_t kMostRead = int64_t{1} << 26;   // of a file whose end cannot be read alone
+constexpr size_t kLongestLine = size_t{1} << 20;    // far more than any line that is written
+constexpr double kLatest = 4e9;                     // seconds; a time that the clock can represent
+constexpr int64_t kMostOfAFile = int64_t{1} << 26;  // of a file whose end cannot be read alone
 
 base::WallTime TimeOf(const nlohmann::json& line) {
   const auto seconds = line.find("unix_seconds");
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::filesystem::pa
   if (const auto end = ScanTail(path)) {
     state = *end;
   } else {
-    const absl::StatusOr<std::string> text = base::ReadFile(path, kMostRead);
+    const absl::StatusOr<std::string> text = base::ReadFile(path, kMostOfAFile);
     if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
     if (text.ok()) state = Scan(*text);
   }

@@ -16,7 +16,7 @@ using base::IsOkAndHolds;
 using base::StatusIs;
 using testing::HasSubstr;
 
-absl::StatusOr<std::map<std::string, std::string>> Source(DataKind kind, const std::string& name) {
+absl::StatusOr<std::map<std::string, std::string>> SourceOf(DataKind kind, const std::string& name) {
   if (kind == DataKind::kConfigMap && name == "cm") {
     return std::map<std::string, std::string>{{"job.json", R"({"uri":"file:///data/x.csv"})"}, {"other", "o"}};
   }
@@ -40,7 +40,7 @@ class VolumesTest : public testing::Test {
                    {"spec",
                     {{"volumes", kube::Json::parse(volumes)},
                      {"containers", {{{"name", "c"}, {"volumeMounts", kube::Json::parse(mounts)}}}}}}});
-    return MakeVolumes(pod, {folder_ / "pod", folder_ / "claims"}, Source);
+    return MakeVolumes(pod, {folder_ / "pod", folder_ / "claims"}, SourceOf);
   }
   fs::path folder_;
 };

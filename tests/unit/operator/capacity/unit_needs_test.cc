@@ -13,7 +13,7 @@ namespace {
 
 using kube::Json;
 
-kube::Object Pool(const Json& spec = Json::object()) {
+kube::Object PoolOfUnits(const Json& spec = Json::object()) {
   kube::Object pool(ResourcePools(), {"", "spot"});
   pool.mutable_json()["spec"] = Json::parse(R"({"class": "CPU", "scaling": "Autoscaled", "limit": 4,
       "price": {"usdPerUnitHour": "1"}, "nodeSelector": {"pool": "spot"},
@@ -53,7 +53,7 @@ bool Speaks(kube::Object pod, const ResourcePool& pool, const std::string& zone 
 Json Template(const char* pod_spec) { return {{"template", {{"spec", Json::parse(pod_spec)}}}}; }
 
 TEST(UnitNeedsTest, APodThatAsksForMoreThanTheUnitSaysNothingOfThePool) {
-  const ResourcePool pool = ResourcePool::FromObject(Pool()).value();
+  const ResourcePool pool = ResourcePool::FromObject(PoolOfUnits()).value();
   const Json specs[] = {
       Template(R"({"nodeSelector": {"gpu": "none-has-it"}})"),
       Template(R"({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
@@ -93,7 +93,7 @@ TEST(UnitNeedsTest, APodThatAsksForMoreThanTheUnitSaysNothingOfThePool) {
 }
 
 TEST(UnitNeedsTest, APodThatAsksForTheUnitSpeaks) {
-  const ResourcePool pool = ResourcePool::FromObject(Pool()).value();
+  const ResourcePool pool = ResourcePool::FromObject(PoolOfUnits()).value();
   const Json specs[] = {
       Json::object(),
       Template(R"({"tolerations": [{"operator": "Exists"}]})"),
@@ -111,7 +111,8 @@ TEST(UnitNeedsTest, APodThatAsksForTheUnitSpeaks) {
 
 TEST(UnitNeedsTest, WhatThePoolItselfAsksForIsNotBeyondIt) {
   const ResourcePool pool =
-      ResourcePool::FromObject(Pool(Json::parse(R"({"template": {"metadata": {"labels": {"kueue.x-k8s.io/x": "y"}},
+      ResourcePool::FromObject(
+          PoolOfUnits(Json::parse(R"({"template": {"metadata": {"labels": {"kueue.x-k8s.io/x": "y"}},
           "spec": {"runtimeClassName": "nvidia", "schedulerName": "gpus"}}})")))
           .value();
   EXPECT_TRUE(Speaks(Waiting(Json::object(), pool), pool));
@@ -119,7 +120,7 @@ TEST(UnitNeedsTest, WhatThePoolItselfAsksForIsNotBeyondIt) {
 }
 
 TEST(UnitNeedsTest, WhatTheOperatorItselfAsksForIsNotBeyondThePool) {
-  const ResourcePool pool = ResourcePool::FromObject(Pool()).value();
+  const ResourcePool pool = ResourcePool::FromObject(PoolOfUnits()).value();
   kube::Object pod = Waiting(Json::object(), pool, "z1");
   EXPECT_TRUE(Speaks(pod, pool, "z1"));
   EXPECT_FALSE(Speaks(pod, pool, "z2"));
@@ -131,7 +132,7 @@ TEST(UnitNeedsTest, WhatTheOperatorItselfAsksForIsNotBeyondThePool) {
 }
 
 TEST(UnitNeedsTest, AnEditorOfThePodCannotHideWhatItAsksFor) {
-  const ResourcePool pool = ResourcePool::FromObject(Pool()).value();
+  const ResourcePool pool = ResourcePool::FromObject(PoolOfUnits()).value();
   kube::Object pod = Waiting(Template(R"({"schedulerName": "nobody"})"), pool);
   for (const char* needs : {"", "0", "x"}) {
     pod.SetAnnotation(kNeedsAnnotation, needs);

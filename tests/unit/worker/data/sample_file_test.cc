@@ -36,7 +36,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr int64_t kMib = int64_t{1} << 20;
+constexpr int64_t kMiB = int64_t{1} << 20;
 
 class SampleFileTest : public testing::Test {
  protected:
@@ -167,7 +167,7 @@ TEST_F(SampleFileTest, ReadsWhatIsDifficultToDivideAsMemoryDoes) {
   std::replace(returns.begin(), returns.end(), '\n', '\r');
   Write(returns);
   ExpectTheSame("carriage returns");
-  Write(Table(10) + "yes,\"" + std::string(5 * kMib, 'x') + "\",1,2,0\n" + Table(1000).substr(10));
+  Write(Table(10) + "yes,\"" + std::string(5 * kMiB, 'x') + "\",1,2,0\n" + Table(1000).substr(10));
   ExpectTheSame("a row that is longer than the window");
   Write("\xef\xbb\xbf" + Table(3000));
   ExpectTheSame("a small file with a mark");
@@ -448,15 +448,15 @@ TEST_F(SampleFileTest, MemoryDoesNotGrowWithTheRows) {
     const auto size = static_cast<int64_t>(fs::file_size(root_ / "data" / "x.csv"));
     std::printf(
         "%.0f MB of text: in memory %.0f MiB at most, %.0f MiB kept; in a file %.0f MiB at most, %.1f MiB kept\n",
-        static_cast<double>(size) / 1e6, static_cast<double>(memory.highest) / kMib,
-        static_cast<double>(memory.kept) / kMib, static_cast<double>(file.highest) / kMib,
-        static_cast<double>(file.kept) / kMib);
+        static_cast<double>(size) / 1e6, static_cast<double>(memory.highest) / kMiB,
+        static_cast<double>(memory.kept) / kMiB, static_cast<double>(file.highest) / kMiB,
+        static_cast<double>(file.kept) / kMiB);
     EXPECT_GT(memory.highest, rows * 28);
-    EXPECT_LT(file.kept, 10 * kMib) << "what the allocator keeps";
+    EXPECT_LT(file.kept, 10 * kMiB) << "what the allocator keeps";
     (rows > 500'000 ? highest[1] : highest[0]) = file.highest;
-    EXPECT_LT(file.highest, 32 * kMib);
+    EXPECT_LT(file.highest, 32 * kMiB);
   }
-  EXPECT_LT(highest[1] - highest[0], 8 * kMib) << "a column of doubles, which is fitted";
+  EXPECT_LT(highest[1] - highest[0], 8 * kMiB) << "a column of doubles, which is fitted";
 }
 
 }  // namespace
