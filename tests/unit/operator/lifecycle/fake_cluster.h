@@ -125,7 +125,8 @@ class FakeCluster {
   // two hours; trace() tells.
   bool Settle();
   bool RunUntilTraining();  // Settle, and the job trains
-  // A step and a pass `every` so often: by default every second, and every five seconds of five minutes and more.
+  // A step and a pass `every` so often: by default every second, every five seconds of five minutes and more, and every
+  // twenty of half an hour and more.
   void PassFor(base::nanoseconds time, std::optional<base::nanoseconds> every = std::nullopt);
 
   // --- What tests look at.
