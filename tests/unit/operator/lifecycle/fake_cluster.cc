@@ -443,9 +443,8 @@ PassLog FakeCluster::Pass() {
 }
 
 void FakeCluster::PassFor(base::nanoseconds time, std::optional<base::nanoseconds> every) {
-  const base::nanoseconds usual =
-      base::seconds(time < std::chrono::minutes(5) ? 1 : time < std::chrono::minutes(30) ? 5 : 20);
-  const base::nanoseconds step = every.value_or(usual);
+  const int usual = time < std::chrono::minutes(5) ? 1 : time < std::chrono::minutes(30) ? 5 : 20;
+  const base::nanoseconds step = every.value_or(base::seconds(usual));
   for (base::nanoseconds run{0}; run < time; run += step) {
     StepCluster();
     Pass();
