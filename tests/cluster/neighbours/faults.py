@@ -12,22 +12,24 @@ from sampler import UNITS
 PATIENCE = 400  # seconds for a disturbance to find what it disturbs
 
 
-def units_on(kube, machines):
-    """{node: [names]} of the running units on the nodes of a kind."""
+def units_on(kube, machines, jobs):
+    """{node: [names]} of the running units on the nodes of these kinds. `jobs`: of these jobs only; empty: of any."""
     nodes = [n["metadata"]["name"] for n in
-             kube.items(f"{CORE}/nodes", labelSelector=f"medley.dev/resource-type={machines}")]
+             kube.items(f"{CORE}/nodes", labelSelector=f"medley.dev/resource-type in ({','.join(machines)})")]
+    selector = UNITS + (f",medley.dev/job-name in ({','.join(jobs)})" if jobs else "")
     found = {}
     for namespace in (NAMESPACE, MESH):
-        for pod in kube.items(f"{CORE}/namespaces/{namespace}/pods", labelSelector=UNITS):
+        for pod in kube.items(f"{CORE}/namespaces/{namespace}/pods", labelSelector=selector):
             running = pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
             if running and pod["spec"].get("nodeName") in nodes:
                 found.setdefault(pod["spec"]["nodeName"], []).append(pod["metadata"]["name"])
     return found
 
 
-def busy_node(kube, machines):
-    """A node of that kind with running units, and their names. Waits for one."""
-    found = eventually(f"a unit runs on a node of type {machines}", PATIENCE, lambda: units_on(kube, machines))
+def busy_node(kube, machines, jobs=()):
+    """A node of these kinds with running units, and their names. Waits for one."""
+    of = f"a unit of {' or '.join(jobs)}" if jobs else "a unit"
+    found = eventually(f"{of} runs on a node of type {' or '.join(machines)}", PATIENCE, lambda: units_on(kube, machines, jobs))
     return sorted(found.items())[0]
 
 
@@ -36,13 +38,13 @@ def broken_pool(kube):
     def profiled():
         status = kube.get(f"{MEDLEY}/resourcepools/{BROKEN}").get("status", {})
         return next((c["message"] for c in status.get("conditions", [])
-                     if c["type"] == "Profiled" and c["status"] == "False" and c["reason"] == "ProfilerFailed"), None)
+                     if c["type"] == "Profiled" and c["status"] == "False" and c["reason"] in ("ProfileFailed", "ProfilerFailed")), None)
     return "the broken pool says: " + eventually("the broken pool says that it is", PATIENCE, profiled)
 
 
-def drain(kube):
+def drain(kube, machines, jobs=()):
     """Cordons, drains and uncordons a node on which units run."""
-    node, units = busy_node(kube, "new-reserved")
+    node, units = busy_node(kube, machines, jobs)
     kube.kubectl("cordon", node)
     kube.kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=150s", timeout=200)
     kube.kubectl("uncordon", node)
@@ -58,9 +60,9 @@ def kill_leader(kube):
     return leader["metadata"]["name"]
 
 
-def kill_node(kube):
+def kill_node(kube, jobs=()):
     """Kills all processes of a node on which units run. Its Node object, and the objects of its pods, stay."""
-    node, units = busy_node(kube, "new-spot")
+    node, units = busy_node(kube, ["new-spot"], jobs)
     with open(f"{world.STATE}/pids/{node}", encoding="utf-8") as f:
         os.kill(int(f.read().split()[0]), signal.SIGKILL)
     eventually(f"{node} is not ready", 180, lambda: any(
@@ -68,4 +70,9 @@ def kill_node(kube):
     return f"{node} with {', '.join(units)}"
 
 
-FAULTS = [("drain", drain), ("kill the leader", kill_leader), ("kill a node", kill_node)]
+def faults(asked=(), programs=()):
+    """[(name, fault(kube))] in their order. A node is drained on which units of the jobs `asked` run, and one killed with units of
+    the jobs `programs`; without any: of all jobs."""
+    drained = ["new-reserved", "new-spot"] if asked else ["new-reserved"]
+    return [("drain", lambda kube: drain(kube, drained, asked)), ("kill the leader", kill_leader),
+            ("kill a node", lambda kube: kill_node(kube, programs))]

@@ -67,6 +67,6 @@ def create_namespaces(kube):
     return checkpoints
 
 
-def create_jobs(kube, jobs, epochs):
-    for index in range(jobs):
-        kube.call("POST", f"{MEDLEY}/namespaces/{namespace(index)}/trainingjobs", job(index, epochs))
+def create_jobs(kube, documents):
+    for document in documents:
+        kube.call("POST", f"{MEDLEY}/namespaces/{document['metadata']['namespace']}/trainingjobs", document)

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Ten jobs that compete for four scarce pools on real nodes, while nodes, a pool, and the operator fail.
 
-  run.py [--keep] [--jobs N] [--epochs N] [--out FOLDER]
+  run.py [--programs] [--keep] [--jobs N] [--epochs N] [--out FOLDER]
 
 The jobs have three priorities. One is in a namespace in which a webhook injects sidecars. A fifth pool is broken. While the
 jobs run, a node is drained, the operator's leader is killed, and a node dies whose Node object stays. All jobs must be
-Complete, each sample of each epoch trained exactly once, no pool over its limit at any sampled moment (10 Hz), and the pods
-deleted at the end.
+Complete, each sample of each epoch trained exactly once, no pool over its limit at any sampled moment (10 Hz), the bills
+what was paid, and the pods deleted at the end.
+
+--programs: two such jobs beside three of spec.program, whose images have nothing of Medley. The nodes that fail run units of
+these. What the programs save must count each step once.
 
 Prints a table. Exit status and environment: as scenario/run.py.
 """
@@ -21,12 +24,13 @@ from datetime import datetime
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, f"{HERE}/../scenario"]
-import failures  # noqa: E402
+import checks  # noqa: E402
 import faults  # noqa: E402
 import objects  # noqa: E402
+import programs  # noqa: E402
 import world  # noqa: E402
 from job import NAMESPACE, Job  # noqa: E402
-from kube import CORE, ApiError, Failure, eventually, require  # noqa: E402
+from kube import ApiError, Failure, eventually, require  # noqa: E402
 from mesh import Mesh  # noqa: E402
 from sampler import Sampler  # noqa: E402
 
@@ -68,41 +72,6 @@ def wait_for_all(all_jobs, start):
     eventually("all jobs are Complete", PATIENCE, all_complete, every=2)
 
 
-def trained_once(each, epochs, samples):
-    """Every sample of every epoch, the last one included."""
-    finished = each.trained_once(samples)
-    last = [s for s in each.steps() if s["data_epoch"] == each.steps()[-1]["data_epoch"]]
-    require(finished == epochs - 1, f"{finished} epochs before the last, not {epochs - 1}")
-    require(sum(s["count"] for s in last) == samples, f"the last epoch has not {samples} samples")
-
-
-def left_over(kube, all_jobs):
-    """The pods of the jobs and of their profilers that still exist, but for those on a node that is not ready."""
-    ready = {n["metadata"]["name"] for n in kube.items(f"{CORE}/nodes") if any(
-        c["type"] == "Ready" and c["status"] == "True" for c in n["status"]["conditions"])}
-    return [p["metadata"]["name"] for j in all_jobs for p in j.pods() if p["spec"].get("nodeName") in ready | {None}]
-
-
-def check(kube, all_jobs, epochs, sampler, mesh):
-    """What is not as it must be; the first violation of each kind."""
-    violations = []
-
-    def hold(what, test):
-        try:
-            test()
-        except (Failure, OSError, IndexError) as error:
-            violations.append(f"{what}: {error}")
-    for each in all_jobs:
-        hold(each.name, lambda each=each: trained_once(each, epochs, failures.SAMPLES))
-    for pool, moments in sampler.over.items():
-        violations.append(f"pool {pool} was over its limit of {sampler.limits[pool]} in {len(moments)} samples: {moments[:3]}")
-    for role in ("coordinator", "trainer", "profiler"):
-        hold("sidecars", lambda role=role: require(mesh.injected[role], f"no {role} had any: {dict(mesh.injected)}"))
-    hold("pods", lambda: eventually("the jobs have no pods", 90, lambda: not left_over(kube, all_jobs) or
-                                    require(False, f"{left_over(kube, all_jobs)}")))
-    return violations
-
-
 def seconds_of(status):
     """From a job's start to its end, as text."""
     if "completionTime" not in status or "startTime" not in status:
@@ -120,12 +89,14 @@ def samples_of(each):
 
 def table(all_jobs, sampler, mesh, done_to_them, seconds):
     print(f"{'job':<8}{'priority':<10}{'seconds':>8}{'samples':>9}{'switches':>10}{'recoveries':>12}{'restarts':>10}"
-          "  last plan")
-    for index, each in enumerate(all_jobs):
-        status = each.status()
+          f"{'lost':>6}{'useful':>8}  last plan")
+    for each in all_jobs:
+        job = each.get()
+        status, priority = job.get("status", {}), job["spec"]["runPolicy"]["schedulingPolicy"]["priorityClass"]
         switches = status.get("rescales", [])
-        print(f"{each.name:<8}{objects.priority(index):<10}{seconds_of(status):>8}{samples_of(each):>9}{len(switches):>10}"
-              f"{sum(1 for s in switches if s['recovery']):>12}{status.get('restarts', 0):>10}  "
+        print(f"{each.name:<8}{priority:<10}{seconds_of(status):>8}{samples_of(each):>9}{len(switches):>10}"
+              f"{sum(1 for s in switches if s['recovery']):>12}{status.get('restarts', 0):>10}"
+              f"{sum(s.get('lostSteps', 0) for s in switches):>6}{status.get('goodput', {}).get('share', 0):>8.0%}  "
               f"{status.get('plan', {}).get('summary', '-')}{' (sidecars)' if each.namespace == objects.MESH else ''}")
     print(f"\n{'pool':<8}{'limit':>8}{'most units':>12}{'samples over':>14}")
     for pool, limit in sampler.limits.items():
@@ -138,36 +109,51 @@ def table(all_jobs, sampler, mesh, done_to_them, seconds):
     print(f"{sum(1 for j in all_jobs if j.is_true('Complete'))} of {len(all_jobs)} jobs Complete after {seconds:.0f} s", flush=True)
 
 
-def prepare():
+def prepare(with_programs):
+    images = f"{world.ROOT}/build/cluster-images"
+    archives = world.build_images(images) + (programs.build_images(images) if with_programs else [])
     kube = world.start_cluster()
-    world.run(f"{world.KUBERNETES}/load", *world.build_images(f"{world.ROOT}/build/cluster-images"))
+    world.run(f"{world.KUBERNETES}/load", *archives)
     # Without --max-profilers: units are small enough for all pools to be measured at once.
     world.chart(kube, "install", objects.PRICES, "--create-namespace", "--set-json",
                 'operator.extraArgs=["--goal-window=3600", "--status-interval=2"]')
     return kube
 
 
+def disturb(kube, ring, start, done_to_them):
+    """`ring`: the job of programs.py; None: it does not run."""
+    say(f"{time.monotonic() - start:5.0f} s  {faults.broken_pool(kube)}")
+    for name, fault in faults.faults((ring.name,), (ring.name, "rhythm")) if ring else faults.faults():
+        if ring:
+            ring.advances(20, 400)
+        before = len(ring.status().get("rescales", [])) if ring else 0
+        what = fault(kube)
+        if ring and name == "drain":
+            what += "; " + programs.loses_nothing(ring, before)
+        done_to_them.append((time.monotonic() - start, f"{name}: {what}"))
+        say(f"{time.monotonic() - start:5.0f} s  {done_to_them[-1][1]}")
+
+
 def measure(arguments):
-    kube = prepare()
+    kube = prepare(arguments.programs)
     checkpoints = objects.create_namespaces(kube)
     with Mesh(kube, f"{world.STATE}/mesh") as mesh:
         objects.create_pools(kube)
         start, done_to_them = time.monotonic(), []
-        objects.create_jobs(kube, arguments.jobs, arguments.epochs)
-        all_jobs = [Job(kube, f"n-{i}", checkpoints, objects.namespace(i)) for i in range(arguments.jobs)]
+        of_programs = programs.jobs() if arguments.programs else []
+        documents = [objects.job(index, arguments.epochs) for index in range(arguments.jobs)] + of_programs
+        objects.create_jobs(kube, documents)
+        all_jobs = [Job(kube, d["metadata"]["name"], checkpoints, d["metadata"]["namespace"]) for d in documents]
         with Sampler(kube) as sampler:
             violations = []
             try:
-                say(f"{time.monotonic() - start:5.0f} s  {faults.broken_pool(kube)}")
-                for name, fault in faults.FAULTS:
-                    what = fault(kube)
-                    done_to_them.append((time.monotonic() - start, f"{name}: {what}"))
-                    say(f"{time.monotonic() - start:5.0f} s  {done_to_them[-1][1]}")
+                disturb(kube, next((j for j in all_jobs if j.name == "ring"), None), start, done_to_them)
+                programs.let_end(checkpoints, [d["metadata"]["name"] for d in of_programs])
                 wait_for_all(all_jobs, start)
             except (Failure, JobFailed) as error:
                 violations.append(str(error))
             seconds = time.monotonic() - start
-            violations += check(kube, all_jobs, arguments.epochs, sampler, mesh)
+            violations += checks.violations(kube, all_jobs, arguments.epochs, checkpoints, sampler, mesh)
         table(all_jobs, sampler, mesh, done_to_them, seconds)
     require(not violations, "\n      ".join(violations))
 
@@ -195,15 +181,18 @@ def report(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", action="store_true", help="leave the cluster running")
-    parser.add_argument("--jobs", type=int, default=10)
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--programs", action="store_true", help="three programs beside two jobs")
+    parser.add_argument("--jobs", type=int, help="10, or 2 beside programs")
+    parser.add_argument("--epochs", type=int, help="4, or 16 beside programs")
     parser.add_argument("--out", default=f"{world.ROOT}/build/cluster-neighbours", help="folder for what explains a failure")
     arguments = parser.parse_args()
+    arguments.jobs = arguments.jobs or (2 if arguments.programs else 10)
+    arguments.epochs = arguments.epochs or (16 if arguments.programs else 4)
     wanted = os.environ.get("MEDLEY_CLUSTER_TEST", "")
     refused = "MEDLEY_CLUSTER_TEST is 0" if wanted == "0" else world.refused()
     why = refused or world.missing() or world.occupied(wanted == "1")
     if why:
-        say(f"NOT RUN: ten jobs on scarce pools: {why}")
+        say(f"NOT RUN: jobs on scarce pools of real nodes: {why}")
         return 1 if wanted == "1" and not refused else 77
     try:
         measure(arguments)

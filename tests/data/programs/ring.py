@@ -4,7 +4,7 @@ sockets of the standard library.
 Rank 0 prints each step, saves at SIGUSR1 and every 50 steps, and all continue from that. A step is the same on any number of ranks,
 but for the rounding of sums. What is saved after the last step says how well the line fits other samples: test_loss. Arguments: folder, steps, seconds of a
 step and, if the program is not to end before a test has seen what it waits for, a file: the last step begins when it exists. Then,
-if not 50, after how many steps it saves.
+if not 50, after how many steps it saves. Then a file, to which rank 0 adds a line for each step, before it is reported.
 """
 import json
 import os
@@ -18,6 +18,7 @@ import time
 folder, steps, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 until = sys.argv[4] if len(sys.argv) > 4 else ""
 every = int(sys.argv[5]) if len(sys.argv) > 5 else 50
+record = sys.argv[6] if len(sys.argv) > 6 else ""
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 VALUES = struct.Struct("!4d")  # the number, and a gradient
@@ -73,6 +74,8 @@ if os.path.exists(saved):
     with open(saved, encoding="utf-8") as file:
         state = json.load(file)
 peers = []
+if rank == 0 and record:
+    os.makedirs(os.path.dirname(record), exist_ok=True)
 if rank == 0:
     server = socket.create_server(("", address[1]))
     peers = [server.accept()[0] for _ in range(world - 1)]
@@ -106,6 +109,9 @@ for step in range(state["step"] + 1, steps + 1):
     state = {"step": step, "sum": state["sum"] + int(total[0]) // world, "weights": weights}
     if step == steps:
         state["test_loss"] = sum(error(weights, 2**40 + seed)[0] ** 2 for seed in range(500)) / 500
+    if rank == 0 and record:
+        with open(record, "a", encoding="utf-8") as file:
+            file.write(f"{step}\n")
     if rank == 0:
         print(f"step {step} loss {1 / step:.5f}", flush=True)
         if wanted or step % every == 0 or step == steps:
