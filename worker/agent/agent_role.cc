@@ -207,7 +207,10 @@ class AgentRole::Rep {
     base::MutexLock lock(mutex_);
     pb::Halted halted;
     halted.set_generation(generation);
-    halted.set_applied_step(std::max(held_.step, std::exchange(reached_, 0)));
+    // A unit that follows has reported steps that unit 0 has not made yet.
+    const bool follows = prepared_ && prepared_->place().unit != 0;
+    halted.set_applied_step(follows ? 0 : std::max(held_.step, reached_));
+    reached_ = 0;
     halted.set_holds_nothing(true);
     prepared_ = nullptr;
     held_ = {};

@@ -182,7 +182,6 @@ Progressed OnProgress(TrainingState& own, const CoreState& view, const std::stri
   }
   if (Request wrong = CheckState(view, member, progress); !IsNothing(wrong)) return {.request = std::move(wrong)};
   at->second = step;
-  SawApplied(own, step);
   if (progress.loss_samples() > 0) {
     auto& [sum, samples] = own.losses[step];
     sum += progress.loss_sum();
@@ -197,6 +196,7 @@ Progressed OnProgress(TrainingState& own, const CoreState& view, const std::stri
   }
   int64_t slowest = step;
   for (const auto& [name, applied] : own.reported) slowest = std::min(slowest, applied);
+  SawApplied(own, view.options.is_program ? slowest : step);  // units of a program that follow report what is leased
   if (slowest == own.applied) return progressed;
   own.applied = slowest;
   own.agreements.Reported(slowest);

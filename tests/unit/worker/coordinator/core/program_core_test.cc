@@ -12,7 +12,7 @@ class ProgramCoreTest : public CheckpointCoreTest {
   ProgramCoreTest() { is_program_ = true; }
 
   // A program failed in `member`, and all agents have ended it.
-  void FailAndHalt(const std::string& member) {
+  void FailAndHalt(const std::string& member, int64_t applied = 13) {
     job::v1::SessionRequest fault;
     fault.mutable_fault()->set_generation(core_->active_generation());
     fault.mutable_fault()->set_step(13);
@@ -22,7 +22,7 @@ class ProgramCoreTest : public CheckpointCoreTest {
     const int64_t generation = core_->active_generation();
     All([&](auto& message) {
       message.mutable_halted()->set_generation(generation);
-      message.mutable_halted()->set_applied_step(13);
+      message.mutable_halted()->set_applied_step(applied);
       message.mutable_halted()->set_holds_nothing(true);
     });
   }
@@ -118,6 +118,24 @@ TEST_F(ProgramCoreTest, ASwitchThatIsFollowedByNoStepHasAPauseToo) {
   ASSERT_EQ(Seen().switches_size(), before + 2);
   EXPECT_DOUBLE_EQ(Seen().switches(before + 1).pause_seconds(), 6);
   EXPECT_EQ(Seen().switches(before + 1).lost_steps(), 3);
+}
+
+// Agents of units that follow report a step as soon as it is leased: that is no step that was made.
+TEST_F(ProgramCoreTest, StepsThatOnlyFollowersHaveReportedAreNotLost) {
+  Train();
+  Progress(11);
+  for (int64_t step = 12; step <= 14; ++step) {
+    job::v1::SessionRequest message;
+    message.mutable_progress()->set_generation(core_->active_generation());
+    message.mutable_progress()->set_step(step);
+    Say("job-1-a-0", message);
+  }
+  FailAndHalt("job-0-a-0", 0);
+  Advance(base::seconds(2));
+  Answer(Found(10));
+  Begin(10, base::seconds(1));
+  Progress(11, 10);
+  EXPECT_EQ(Seen().switches().rbegin()->lost_steps(), 1);
 }
 
 class ModelCoreTest : public ProgramCoreTest {
