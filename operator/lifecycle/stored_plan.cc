@@ -127,6 +127,7 @@ absl::Status ReadStoredPlan(Pass& pass) {
   }
   state.record = *std::move(record);
   state.kept = {};
+  state.kept.next = pass.world.steady + kCacheShowsPlan;  // this pass was begun without it
   state.must_sign = !pass.options.record_keys.IsCurrent(RecordKind::kPlan, pass.object.uid(), *map);
   // The operator that stored it may have ended before it wrote the status, which outlives the plan.
   int64_t& newest = pass.report.coordinator_term;

@@ -164,7 +164,7 @@ World FakeCluster::Observe() const {
     world.objects[found->second["kind"]] = Cached(id, found->second);
   }
   const Json* plan = FindObject("ConfigMap", "adult-plan");
-  if (plan != nullptr) world.stored_plan = Cached("ConfigMap/adult-plan", *plan);
+  if (plan != nullptr && memory_.stored_plan.record) world.stored_plan = Cached("ConfigMap/adult-plan", *plan);
   world.connection = connection_;
   if (connection_) world.observed = Talks() ? std::make_shared<const Observation>(coordinator_->observation) : heard_;
   world.stored_status = job.value("status", Json());

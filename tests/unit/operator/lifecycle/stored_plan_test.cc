@@ -113,6 +113,18 @@ TEST(StoredPlanTest, ARunningOperatorWritesItsPlanAgain) {
   }
 }
 
+TEST(StoredPlanTest, AnotherLeaderFindsThePlanAsItIs) {
+  FakeCluster cluster = FakeCluster::Training();
+  cluster.Advance(base::seconds(10));
+  cluster.RestartOperator();
+  for (int second = 0; second < 20; ++second) {
+    const PassLog log = cluster.Pass();
+    EXPECT_THAT(log.actions, testing::Not(testing::Contains(testing::StartsWith("save plan"))));
+    cluster.Advance(base::seconds(1));
+  }
+  EXPECT_FALSE(cluster.HasEvent("ObjectRestored"));
+}
+
 // Two clients that disagree make no hot loop.
 TEST(StoredPlanTest, APlanThatIsEditedAgainAndAgainIsWrittenAfterGrowingPauses) {
   FakeCluster cluster = FakeCluster::Training();
