@@ -169,6 +169,8 @@ class AgentRole::Rep {
     return absl::OkStatus();
   }
 
+  void Drain(int64_t step) { drained_ = step; }
+
   absl::Status Checkpoint(const pb::Checkpoint& order, std::function<void(absl::StatusOr<pb::Checkpointed>)> done) {
     JoinSave();
     pb::Checkpointed saved;
@@ -179,16 +181,19 @@ class AgentRole::Rep {
       return absl::OkStatus();
     }
     const bool follows = prepared_->place().unit != 0;
-    saver_ = std::jthread([this, follows, saved, done = std::move(done)](const std::stop_token& stop) {
-      const auto cancelled = [&] { return stop.stop_requested() || aborted_; };
-      const absl::Status status = run_->Save(follows, cancelled);
-      if (!status.ok() && cancelled()) return;  // the order was given up
-      if (status.ok()) {
-        done(saved);
-      } else {
-        done(base::Annotate(status, "saving the state of the program"));
-      }
-    });
+    saver_ =
+        std::jthread([this, follows, last = order.step() == drained_, saved, done = std::move(done)](const auto& stop) {
+          const auto cancelled = [&] { return stop.stop_requested() || aborted_; };
+          const absl::Status status = run_->Save(follows, cancelled);
+          if (!status.ok() && cancelled()) return;  // the order was given up
+          // The other units follow: they cannot train on without its ranks.
+          if (status.ok() && last && !follows) run_->Freeze();
+          if (status.ok()) {
+            done(saved);
+          } else {
+            done(base::Annotate(status, "saving the state of the program"));
+          }
+        });
     return absl::OkStatus();
   }
 
@@ -264,7 +269,7 @@ class AgentRole::Rep {
     const bool follows = prepared_->place().unit != 0;
     const bool saves = !program.save_signal.empty() && !finished_;
     const auto cancelled = [this] { return aborted_.load(); };
-    absl::Status saved = saves ? run_->Save(follows, cancelled) : absl::OkStatus();
+    absl::Status saved = saves && !run_->frozen() ? run_->Save(follows, cancelled) : absl::OkStatus();
     // The processes of other units are part of the program until rank 0 has saved.
     if (saves && prepared_->place().units > 1) {
       const auto store = MakeRendezvousStore(context_.session, next.generation());
@@ -292,6 +297,7 @@ class AgentRole::Rep {
   std::atomic<bool> finished_ = false;  // the last step was applied
   bool finished_before_ = false;        // in an earlier generation
   bool tells_resumed_ = false;          // the program was started, and the coordinator does not know yet from where
+  int64_t drained_ = 0;                 // the step whose checkpoint is the last before another generation
   int64_t reached_ = 0;                 // by the program that was ended last, since the last Halt
   int64_t widest_ = 0;                  // from one report to the next, of all programs
   mutable base::Mutex mutex_;           // for what other threads read: the worker thread alone writes all
@@ -314,7 +320,10 @@ absl::StatusOr<pb::Ready> AgentRole::Switch(const pb::Switch& order, std::shared
 absl::Status AgentRole::Train(int64_t generation, const pb::StepLease& lease, const pb::StepLease*) {
   return rep_->Train(generation, lease);
 }
-absl::Status AgentRole::Drain(const pb::Drain&) { return absl::OkStatus(); }
+absl::Status AgentRole::Drain(const pb::Drain& order) {
+  rep_->Drain(order.step());
+  return absl::OkStatus();
+}
 absl::Status AgentRole::Checkpoint(const pb::Checkpoint& order,
                                    std::function<void(absl::StatusOr<pb::Checkpointed>)> done) {
   return rep_->Checkpoint(order, std::move(done));

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <deque>
 #include <stop_token>
@@ -134,8 +135,14 @@ class ProgramProcesses::Rep {
     return sent;
   }
 
+  void Freeze() {
+    frozen_ = true;
+    SignalGroups(SIGSTOP);
+  }
+
   void Stop(base::nanoseconds grace) {
     SignalGroups(SIGTERM);
+    if (frozen_) SignalGroups(SIGCONT);  // it gets SIGTERM before it runs on
     const base::SteadyTime deadline = clock_.Steady() + grace;
     while (!ended() && clock_.Steady() < deadline) clock_.SleepFor(kLook, {});
     SignalGroups(SIGKILL);
@@ -235,7 +242,8 @@ class ProgramProcesses::Rep {
   const ProcessesOptions options_;
   base::Clock& clock_;
   std::deque<Child> children_;  // does not change after Start, but for what the reader alone uses, and `ended`
-  mutable base::Mutex mutex_;   // for Child::ended too, which the reader sets
+  std::atomic<bool> frozen_ = false;
+  mutable base::Mutex mutex_;  // for Child::ended too, which the reader sets
   bool running_ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<ProcessFailure> failure_ ABSL_GUARDED_BY(mutex_);
   std::jthread reader_;
@@ -255,6 +263,7 @@ bool ProgramProcesses::ended() const { return rep_->ended(); }
 std::optional<ProcessFailure> ProgramProcesses::failure() const { return rep_->failure(); }
 std::vector<std::pair<int, int>> ProgramProcesses::PidOfRank() const { return rep_->PidOfRank(); }
 int ProgramProcesses::SignalHandlers(int signal) const { return rep_->SignalHandlers(signal); }
+void ProgramProcesses::Freeze() { rep_->Freeze(); }
 void ProgramProcesses::Stop(base::nanoseconds grace) { rep_->Stop(grace); }
 
 }  // namespace medley::worker

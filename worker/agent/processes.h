@@ -54,6 +54,7 @@ class ProgramProcesses {
   // Sends the signal to the processes that have a handler for it: a program that is still starting would be killed by
   // it. Returns how many got it.
   int SignalHandlers(int signal) const;
+  void Freeze();  // SIGSTOP, for all that is in their groups, until Stop
   // SIGTERM; SIGKILL for what is left after `grace`. Idempotent. Returns when none is left, at most 2 s after `grace`.
   void Stop(base::nanoseconds grace);
 

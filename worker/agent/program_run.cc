@@ -168,6 +168,12 @@ class ProgramRun::Rep {
     }
   }
 
+  void Freeze() {
+    frozen_ = true;
+    processes_->Freeze();
+  }
+  bool frozen() const { return frozen_; }
+
   void Stop(base::nanoseconds grace) {
     stopping_ = true;
     processes_->Stop(grace);
@@ -250,6 +256,7 @@ class ProgramRun::Rep {
   const std::function<void(const absl::Status&)> failed_;
   std::atomic<bool> started_ = false;
   std::atomic<bool> stopping_ = false;
+  std::atomic<bool> frozen_ = false;
   std::vector<std::string> own_;  // as of rank 0 of the unit, for what looks at it
   std::string path_;
   std::optional<model::ProgressPattern> pattern_;
@@ -284,6 +291,8 @@ void ProgramRun::Wake() { rep_->Wake(); }
 absl::Status ProgramRun::Save(bool follows, const std::function<bool()>& cancelled) {
   return rep_->Save(follows, cancelled);
 }
+void ProgramRun::Freeze() { rep_->Freeze(); }
+bool ProgramRun::frozen() const { return rep_->frozen(); }
 void ProgramRun::Stop(base::nanoseconds grace) { rep_->Stop(grace); }
 int64_t ProgramRun::reached() const { return rep_->reached(); }
 int64_t ProgramRun::widest() const { return rep_->widest(); }

@@ -47,6 +47,9 @@ class ProgramRun {
   // only signals. Errors: FailedPrecondition (no process handles the signal, as while it starts), DeadlineExceeded,
   // Cancelled (the program has ended, or `cancelled`).
   absl::Status Save(bool follows, const std::function<bool()>& cancelled);
+  // After Save: the program of this unit stands still until Stop, so that it trains nothing that it has not saved.
+  void Freeze();
+  bool frozen() const;
   void Stop(base::nanoseconds grace);
 
   int64_t reached() const;                                   // the last step that was reported

@@ -197,6 +197,30 @@ TEST_F(ProgramJobTest, AKilledAgentTakesItsProcessesWithIt) {
   EXPECT_TRUE(Ranks().empty());
 }
 
+// A node is drained, and no unit is free: the program cannot run on the one that is left.
+TEST_F(ProgramJobTest, AUnitThatLeavesWithoutAReplacementCostsNoStep) {
+  JobOptions options = Options(1100, 0.03);  // longer than a unit stays that leaves
+  nlohmann::json spec = nlohmann::json::parse(options.spec_json);
+  spec["program"]["scaling"]["units"] = {2};
+  spec["checkpoint"]["interval"] = "1h";
+  options.spec_json = spec.dump();
+  JobHarness job(options);
+  job.StartCoordinator();
+  job.Apply(Units(2), "test");
+  job.WaitFor(Reached(20), base::seconds(60));
+  EXPECT_EQ(job.Terminate("t0-0"), 0) << job.Log("t0-0");
+  EXPECT_TRUE(Ranks().empty() || !Ranks().contains("0"));
+  job.Kill("t0-0");  // it has ended: the harness starts another one
+  AfterSwitch(job, 1);
+  LetItEnd();
+  const auto seen = job.WaitForEnd();
+  ASSERT_EQ(seen.phase(), job::v1::JOB_PHASE_COMPLETE) << job.AllLogs();
+  ASSERT_EQ(seen.switches_size(), 1) << job.AllLogs();
+  EXPECT_EQ(seen.switches(0).lost_steps(), 0) << job.AllLogs();
+  EXPECT_EQ(seen.switches(0).cause(), job::v1::SWITCH_CAUSE_MEMBER_LEFT) << seen.switches(0).reason();
+  ExpectWhole(1100);
+}
+
 // Ranks, agents and the coordinator are killed, ranks are stopped for a while, and the job moves, each at a random
 // moment. The program's own state goes through all of it: each step is in it once.
 TEST_F(ProgramJobTest, WhateverIsKilledOrStoppedTheProgramContinues) {

@@ -18,6 +18,9 @@ constexpr int kMaxRewrites = 3;  // of the last checkpoint, when it was damaged
 // Checkpoints that are asked for are written in at most 4 % of the time. Training does not wait for them.
 constexpr int kAskedShare = 25;
 constexpr base::nanoseconds kAskedWait = base::seconds(1);
+// How long a program trains on that cannot run without a member that leaves: a replacement may come. Members stay for
+// 25 s (kStopNotice), and saving takes some of them.
+constexpr base::nanoseconds kTrainsOn = base::seconds(12);
 
 }  // namespace
 
@@ -44,7 +47,24 @@ void TakeOver(CheckpointsState& own, const CoreState& view, int attempts, base::
   if (view.options.checkpoints) own.started_at = now - view.options.checkpoint_interval;
 }
 
-void Want(CheckpointsState& own, bool wanted) { own.wanted = wanted; }
+void Want(CheckpointsState& own, bool wanted, base::SteadyTime now) {
+  own.wanted = wanted;
+  own.last = false;
+  if (!wanted) return own.last_at.reset();
+  const base::nanoseconds wait = kTrainsOn - std::min<base::nanoseconds>(2 * own.took, kTrainsOn);
+  if (!own.last_at) own.last_at = now + wait;
+}
+
+void WantLast(CheckpointsState& own, base::SteadyTime now) {
+  if (own.pending || own.writing || !own.last_at || now < *own.last_at) return;
+  own.wanted = own.last = true;
+  own.last_at = now + kAskedWait;  // if that one fails
+}
+
+bool StandsStill(const CoreState& view) {
+  const CheckpointsState& own = view.checkpoints;
+  return !own.pending && !own.writing && own.stands_still == view.generations.active->generation;
+}
 
 bool Consider(CheckpointsState& own, const CoreState& view, base::SteadyTime now) {
   if (view.options.is_program && !view.options.checkpoints) return false;  // it cannot be asked to save
@@ -72,14 +92,18 @@ void Start(CheckpointsState& own, const CoreState& view, int64_t step, base::Ste
   pending.folder = fmt::format("step-{:08}-e{}", step, active.generation);
   if (again) pending.folder += fmt::format("-{}", own.last_attempt.number);
   pending.deadline = now + view.options.checkpoint_timeout;
+  pending.last = std::exchange(own.last, false);
   own.started_at = now;
   own.wanted = own.asked = own.asked_now = false;
-  job::v1::SessionResponse message;
+  job::v1::SessionResponse drain, message;
+  drain.mutable_drain()->set_generation(active.generation);
+  drain.mutable_drain()->set_step(step);
   message.mutable_checkpoint()->set_generation(active.generation);
   message.mutable_checkpoint()->set_step(step);
   message.mutable_checkpoint()->set_folder(pending.folder);
   for (const auto& [name, member] : active.members) {
     pending.waiting.insert(name);
+    if (pending.last) out.Send(member.peer, drain);
     out.Send(member.peer, message);
   }
 }
@@ -111,6 +135,7 @@ Request Complete(CheckpointsState& own, const CoreState& view, base::SteadyTime 
   const std::optional<job::v1::BestRecord>& best = view.best.kept;
   out.Add(WriteManifestCommand{own.pending->folder, view.generations.active->generation, own.pending->step,
                                at.ToRecord(), std::move(own.pending->files), best ? best->folder() : ""});
+  if (own.pending->last) own.stands_still = view.generations.active->generation;
   own.writing = PendingManifest{own.pending->folder, own.pending->step, now + view.options.volume_timeout};
   own.pending.reset();
   return {};

@@ -26,6 +26,9 @@ struct CheckpointsState {
   CheckpointAttempt last_attempt;
   bool due = false;                                   // one is to be written as soon as replicas agree
   bool wanted = false;                                // a member without replacement leaves
+  std::optional<base::SteadyTime> last_at;            // when a program saves for the last time before that
+  bool last = false;                                  // the one that is wanted is that
+  int64_t stands_still = 0;                           // the generation whose program has done so
   bool asked = false;                                 // one soon would let a lost server be rebuilt
   bool asked_now = false;                             // at once; with `asked`
   base::nanoseconds took{0};                          // the last one, from its start until it was complete
@@ -50,8 +53,12 @@ std::array<int64_t, 3> Steps(const CheckpointsState& own);
 void Restore(CheckpointsState& own, const job::v1::CoordinatorState& journal);
 // The job was taken over with this number of the last attempt, which may not have been completed: one is due.
 void TakeOver(CheckpointsState& own, const CoreState& view, int attempts, base::SteadyTime now);
-// As soon as possible, because a member without replacement leaves; or no longer.
-void Want(CheckpointsState& own, bool wanted);
+// As soon as possible, because a member leaves; or no longer, because it has a replacement.
+void Want(CheckpointsState& own, bool wanted, base::SteadyTime now);
+// The program cannot run without that member: it saves shortly before the loss, and then stands still.
+void WantLast(CheckpointsState& own, base::SteadyTime now);
+// Whether the program of the generation in force does.
+bool StandsStill(const CoreState& view);
 // A lost server can be rebuilt from a newer one only, or soon. `now`: at once; otherwise so rarely that these
 // checkpoints take little of the job's time.
 void Ask(CheckpointsState& own, bool now);

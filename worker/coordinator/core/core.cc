@@ -113,7 +113,7 @@ void CoordinatorCore::PlanOut(const std::vector<std::string>& names, Instant now
     const std::string name = model::ProcessOf(member);
     if (!members::Leave(state_.members, name)) continue;
     members::Leave(state_.members, model::RowsMember(name));
-    checkpoints::Want(state_.checkpoints, true);  // until a generation without the member can start
+    checkpoints::Want(state_.checkpoints, true, now.steady);  // until a generation without the member can start
     const GenerationsState& generations = state_.generations;
     if (IsPreparing() && generations.mode != Mode::kHalted && generations::HasMember(generations.next, name)) {
       Abandon({job::v1::SWITCH_CAUSE_MEMBER_LEFT, name + " will leave", name}, RecoveryBudget::Weight::kLoss, now);
@@ -167,7 +167,7 @@ void CoordinatorCore::OnMessage(const std::string& member, const std::string& in
     if (message.has_warmed()) OnWarmed(member, message.warmed(), now);
     if (message.has_ready()) Do(generations::OnReady(state_.generations, state_, member, message.ready()), now);
     if (message.has_progress()) OnProgress(member, message.progress(), now);
-    if (message.has_fault()) OnFault(member, message.fault(), now);
+    if (message.has_fault() && !from->released) OnFault(member, message.fault(), now);
     if (message.has_halted()) OnHalted(member, message.halted());
     if (message.has_checkpointed()) {
       checkpoints::OnCheckpointed(state_.checkpoints, member, message.checkpointed());
@@ -227,13 +227,15 @@ void CoordinatorCore::OnLost(const std::string& name, const std::string& instanc
   if (member == nullptr || member->hello.instance() != instance) return;
   const GenerationsState& generations = state_.generations;
   // The process may have ended because of the fault.
+  const bool released = member->released && generations.mode != Mode::kTraining;  // AwaitLoss
   const std::string fault = generations.active ? members::FaultIn(*member, generations.active->generation) : "";
   members::Remove(state_.members, name);
   if (over() || handed_over()) return;
   standing_by::Remove(state_.standing_by, name, now.steady);
   const std::string process = model::ProcessOf(name);
-  const Cause why{job::v1::SWITCH_CAUSE_MEMBER_LOST, process + " was lost" + (fault.empty() ? "" : ": " + fault),
-                  process};
+  const Cause lost{job::v1::SWITCH_CAUSE_MEMBER_LOST, process + " was lost" + (fault.empty() ? "" : ": " + fault),
+                   process};
+  const Cause why = released ? state_.recovery.cause : lost;
   if (generations::HasProcess(generations.active, name, instance)) {
     generations::Lose(state_.generations, name);
     LoseHolder(why, now);

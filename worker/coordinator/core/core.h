@@ -125,6 +125,7 @@ class CoordinatorCore {
   void CommitTo(int64_t step, Instant now);
   void AdvanceTraining(Instant now);
   void ConsiderChange(Instant now);
+  void AwaitLoss(const std::string& leaver, Instant now);
   bool AdvanceEvaluation(Instant now);
   void RecordScores(Instant now);
   void OnEvaluated(const std::string& member, const job::v1::Evaluated& part, Instant now);

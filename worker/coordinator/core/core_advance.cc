@@ -188,7 +188,7 @@ void CoordinatorCore::AdvanceTraining(Instant now) {
 void CoordinatorCore::ConsiderChange(Instant now) {
   if (!choices::MayChange(state_, now.steady)) return;
   if (const Request plan = choices::NewPlan(state_); !IsNothing(plan)) {
-    checkpoints::Want(state_.checkpoints, false);
+    checkpoints::Want(state_.checkpoints, false, now.steady);
     return Do(plan, now);
   }
   standing_by::MarkSlow(state_.standing_by, state_, now);
@@ -196,12 +196,24 @@ void CoordinatorCore::ConsiderChange(Instant now) {
   const std::string leaver = choices::Leaver(state_);
   // A leaving member that alone holds part of the state trains until it is lost. The checkpoint that PlanOut requested
   // keeps the lost work small.
-  if (!leaver.empty() && !fit.covers) return;
-  checkpoints::Want(state_.checkpoints, false);
+  if (!leaver.empty() && !fit.covers) return AwaitLoss(leaver, now);
+  checkpoints::Want(state_.checkpoints, false, now.steady);
   if (!leaver.empty()) return Do(choices::Without(state_, leaver, std::move(fit)), now);
   const Request without_slow = standing_by::LeaveOut(state_.standing_by, state_, fit, now.steady);
   if (!IsNothing(without_slow)) return Do(without_slow, now);
   Do(choices::TakeBack(state_, std::move(fit), now.steady), now);
+}
+
+// A program that cannot run without a member that leaves saves before it is lost, and waits for another one.
+void CoordinatorCore::AwaitLoss(const std::string& leaver, Instant now) {
+  if (!state_.options.is_program || !state_.options.checkpoints) return;
+  if (!checkpoints::StandsStill(state_)) return checkpoints::WantLast(state_.checkpoints, now.steady);
+  BeginHalt({job::v1::SWITCH_CAUSE_MEMBER_LEFT, leaver + " leaves", leaver}, now, true);
+  for (const auto& [name, member] : state_.generations.active->members) {
+    const ConnectedMember* connected = members::Connected(state_.members, member.peer);
+    if (connected == nullptr || !connected->leaving) continue;
+    members::Release(state_.members, name, 0, "it leaves, and the program has saved its state", out_);
+  }
 }
 
 // Evaluates between two steps when that is due. Returns true while nothing else may follow.

@@ -101,6 +101,7 @@ struct PendingCheckpoint {
   std::set<std::string> waiting;  // members that have not answered
   std::vector<job::v1::CheckpointFile> files;
   base::SteadyTime deadline;
+  bool last = false;  // then the program stands still
 };
 
 }  // namespace medley::worker

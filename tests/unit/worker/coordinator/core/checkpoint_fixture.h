@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,8 +85,10 @@ class CheckpointCoreTest : public testing::Test {
       if (auto* line = std::get_if<LogCommand>(&command)) logs_.push_back(line->message);
       if (auto* send = std::get_if<SendCommand>(&command)) {
         if (send->message.has_prepare()) prepare_ = send->message.prepare();
+        if (send->message.has_drain()) drained_ = send->message.drain().step();
         if (send->message.has_checkpoint()) order_ = send->message.checkpoint();
         if (send->message.has_halt()) ++halts_;
+        if (send->message.has_release()) released_.insert(send->member);
         for (const auto& step : send->message.lease().steps()) saved_steps_.push_back(step.saved_step());
       }
     }
@@ -170,7 +173,9 @@ class CheckpointCoreTest : public testing::Test {
   std::optional<job::v1::Checkpoint> order_;
   std::optional<int> exit_code_;
   std::vector<std::string> logs_;
+  int64_t drained_ = 0;
   int halts_ = 0;
+  std::set<std::string> released_;
   std::vector<int64_t> saved_steps_;  // as leases say
 };
 

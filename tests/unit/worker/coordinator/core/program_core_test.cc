@@ -41,11 +41,29 @@ class ProgramCoreTest : public CheckpointCoreTest {
     });
     ASSERT_EQ(core_->active_generation(), generation);
   }
+  void Leave() {
+    job::v1::SessionRequest leaving;
+    leaving.mutable_leaving();
+    Say("job-0-a-0", leaving);
+  }
+  void TrainTo(int64_t step) {
+    while (step_ < step) Progress(++step_);
+  }
+  // All make the step of the checkpoint that is due, and it becomes complete.
+  void Save() {
+    ASSERT_TRUE(order_);
+    TrainTo(order_->step());
+    Checkpointed();
+    core_->OnManifestWritten(order_->folder(), absl::OkStatus(), Now());
+    Take();
+  }
   void FailAndFind(int64_t saved) {
     FailAndHalt("job-0-a-0");
     Advance(base::seconds(2));
     Answer(Found(saved));
   }
+
+  int64_t step_ = 10;  // TrainTo
 };
 
 TEST_F(ProgramCoreTest, AFailedProgramContinuesFromItsNewestSave) {
@@ -120,6 +138,48 @@ TEST_F(ProgramCoreTest, ASwitchThatIsFollowedByNoStepHasAPauseToo) {
   EXPECT_EQ(Seen().switches(before + 1).lost_steps(), 3);
 }
 
+// Members that get SIGTERM stay for some time. A replacement may come, so the program trains on for a part of it.
+TEST_F(ProgramCoreTest, AProgramStandsStillAfterItsLastSaveBeforeItLosesAMember) {
+  Train();
+  Leave();
+  Save();
+  EXPECT_EQ(drained_, 0);
+  Advance(base::seconds(11));
+  Save();  // the usual one
+  TrainTo(step_ + 5);
+  EXPECT_EQ(drained_, 0) << "a replacement may come";
+  EXPECT_EQ(halts_, 0);
+  order_.reset();
+  Advance(base::seconds(1));
+  TrainTo(step_ + 1);
+  ASSERT_TRUE(order_);
+  EXPECT_EQ(drained_, order_->step());
+  Save();
+  EXPECT_GT(halts_, 0);
+  EXPECT_THAT(released_, testing::ElementsAre("job-0-a-0"));
+  EXPECT_THAT(logs_, testing::Contains(HasSubstr("job-0-a-0 leaves")));
+}
+
+TEST_F(ProgramCoreTest, AProgramThatCouldNotSaveTrainsOnAndIsAskedAgain) {
+  Train();
+  Leave();
+  Save();
+  order_.reset();
+  Advance(base::seconds(12));
+  TrainTo(step_ + 1);
+  ASSERT_TRUE(order_);
+  EXPECT_EQ(drained_, order_->step());
+  CheckpointFault("the program did not write its state");
+  EXPECT_EQ(halts_, 0);
+  order_.reset();
+  TrainTo(step_ + 1);
+  EXPECT_FALSE(order_) << "not at once";
+  Advance(base::seconds(1));
+  TrainTo(step_ + 10);
+  ASSERT_TRUE(order_);
+  EXPECT_EQ(drained_, order_->step());
+}
+
 // Agents of units that follow report a step as soon as it is leased: that is no step that was made.
 TEST_F(ProgramCoreTest, StepsThatOnlyFollowersHaveReportedAreNotLost) {
   Train();
@@ -142,6 +202,16 @@ class ModelCoreTest : public ProgramCoreTest {
  protected:
   ModelCoreTest() { is_program_ = false; }
 };
+
+TEST_F(ModelCoreTest, OtherMembersTrainUntilTheLossOfOneThatLeaves) {
+  Train();
+  Leave();
+  Save();
+  Advance(base::seconds(12));
+  TrainTo(step_ + 20);
+  EXPECT_EQ(drained_, 0);
+  EXPECT_EQ(halts_, 0);
+}
 
 // Members that keep their state continue from it, as the same messages without the field do.
 TEST_F(ModelCoreTest, OtherMembersContinueFromTheirState) {

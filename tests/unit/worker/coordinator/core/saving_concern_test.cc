@@ -24,17 +24,17 @@ TEST(CheckpointsConcernTest, WhenOneIsStarted) {
   const std::vector<Case> cases = {
       {"early", [](Job&) {}, 59, false},
       {"after the interval", [](Job&) {}, 60, true},
-      {"a member leaves", [](Job& job) { checkpoints::Want(job.state.checkpoints, true); }, 1, true},
+      {"a member leaves", [](Job& job) { checkpoints::Want(job.state.checkpoints, true, At(0)); }, 1, true},
       {"it is replaced",
        [](Job& job) {
-         checkpoints::Want(job.state.checkpoints, true), checkpoints::Want(job.state.checkpoints, false);
+         checkpoints::Want(job.state.checkpoints, true, At(0)), checkpoints::Want(job.state.checkpoints, false, At(0));
        },
        1, false},
       {"one is being written", [](Job& job) { job.state.checkpoints.pending.emplace(); }, 60, false},
       {"one is being completed", [](Job& job) { job.state.checkpoints.writing.emplace(); }, 60, false},
       {"and a member leaves",
-       [](Job& job) { job.state.checkpoints.writing.emplace(), checkpoints::Want(job.state.checkpoints, true); }, 60,
-       true},
+       [](Job& job) { job.state.checkpoints.writing.emplace(), checkpoints::Want(job.state.checkpoints, true, At(0)); },
+       60, true},
       {"the last one has this step", [](Job& job) { job.state.checkpoints.last_step = 5; }, 60, false},
       {"a switch comes first", [](Job& job) { job.Prepare(), job.Warm(); }, 60, false},
       {"another coordinator takes over", [](Job& job) { job.state.hand_over.successor.emplace(); }, 60, false},
