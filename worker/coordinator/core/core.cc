@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status.h"
@@ -13,6 +14,14 @@ namespace medley::worker {
 namespace {
 
 constexpr base::nanoseconds kJournalInterval = base::seconds(10);
+constexpr base::nanoseconds kLeastJournalInterval = base::milliseconds(250);
+
+// While nobody trains, a successor must know for how long that was so: about an eighth of it may be unknown.
+base::nanoseconds JournalInterval(const CoreState& state, base::SteadyTime now) {
+  if (state.generations.mode == Mode::kTraining) return kJournalInterval;
+  const base::nanoseconds stood = (now - state.training.committed_at) / 8;
+  return std::clamp(stood, kLeastJournalInterval, kJournalInterval);
+}
 
 absl::Status HandedOverError() { return base::Unavailable("another coordinator leads the job now"); }
 
@@ -324,7 +333,7 @@ void CoordinatorCore::Tick(Instant now) {
   Advance(now);
   if (over()) return;
   if (!handed_over()) standing_by::SendProbes(state_.standing_by, state_, now.steady, out_);
-  if (state_.training.ledger && now.steady - journaled_at_ >= kJournalInterval) Journal(now, true);
+  if (state_.training.ledger && now.steady - journaled_at_ >= JournalInterval(state_, now.steady)) Journal(now, true);
 }
 
 job::v1::Observation CoordinatorCore::Observe(Instant now) const { return worker::Observe(state_, now); }

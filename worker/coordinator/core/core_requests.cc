@@ -106,6 +106,8 @@ void CoordinatorCore::BeginHalt(const Cause& why, Instant now, bool counted) {
   generations::BeginHalt(state_.generations, state_, now.steady, out_);
   checkpoints::Drop(state_.checkpoints);
   evaluations::Drop(state_.evaluation);
+  // Whoever leads next knows by it what was trained until now, also if that is rolled back.
+  Journal(now, true);
 }
 
 bool CoordinatorCore::GiveUp(const Cause& why, Instant now) {
