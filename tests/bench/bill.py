@@ -5,24 +5,26 @@
 
 FOLDER holds the logs of the coordinators (coordinator*.log), lives.json (when each process of the job began and ended, and when
 the job was over), bill.json (status.goodput) and, in it or in a folder of it, steps.jsonl (when each step was committed). The exit
-status is 0 if the categories of both sum to what was paid within 1 %, and no category differs by more than 3 % of it. Most differ by
-less than 0.1 %. Where coordinators end one after the other before any member has returned, neither side sees which units stand still.
+status is 0 if the categories of both sum to what was paid within 1 %, and no category differs by more than 2 % of it. Most differ by
+less than 0.1 %. Where a coordinator ends while members are replaced, the job does not know which of them are new.
 
 The script shares nothing with common/goodput and worker/coordinator/core/activity.cc but the lines that a coordinator writes when
-the use of its units changes and when a step is committed. It does not read what the coordinator counted: it measures the times between
-the lines, cuts them by the lives of the processes, and finds what was lost by the steps.
+the use of its units changes, when a step is committed, and when a member has connected. It does not read what the coordinator
+counted: it measures the times between the lines, cuts them by the lives of the processes, and finds what was lost by the steps.
 """
 import bisect
 import collections
+import datetime
 import glob
 import json
 import os
 import re
 import sys
 
+CONNECTED = re.compile(r'"time":"([^"]+)".*"msg":"member connected","member":"([^"]+)"')
 LINE = re.compile(r"activity (\w+) since=([\d.]+) step=(\d+) units=(\S*) committed=([\d.]+)")
 TOLERANCE = 0.01  # of the sums
-CATEGORIES = 0.03
+CATEGORIES = 0.02
 
 
 def lines_of(folder):
@@ -78,6 +80,28 @@ class Steps:
         return self.steps[i] if i >= 0 and self.times[i] >= begin else 0
 
 
+def connections(folder, lives):
+    """For each process the time at which it first connected to a coordinator, and so no longer started; None: it never did."""
+    first = [None] * len(lives)
+    for path in glob.glob(os.path.join(folder, "coordinator*.log")):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for match in filter(None, map(CONNECTED.search, file)):
+                time = datetime.datetime.fromisoformat(match.group(1).replace("Z", "+00:00")).timestamp()
+                for i, life in enumerate(lives):
+                    if life["name"] == match.group(2) and life["began"] <= time <= life["ended"] + 0.05:
+                        first[i] = min(first[i] or time, time)
+    return first
+
+
+def stood(begin, end, most, lives, first):
+    """[(begin, end, units)] of that time: of the units that return to a coordinator, those whose processes had started and lived."""
+    members = [(life["pool"], c, life["ended"]) for life, c in zip(lives, first) if c is not None and life["pool"]]
+    cuts = sorted({begin, end} | {t for _, c, ended in members for t in (c, ended) if begin < t < end})
+    for a, b in zip(cuts, cuts[1:]):
+        alive = collections.Counter(pool for pool, c, ended in members if c <= (a + b) / 2 < ended)
+        yield a, b, most & alive
+
+
 def life_of(line, lives):
     """The process that logged the line: (name, number). A coordinator that is started again has another one."""
     for number, life in enumerate(lives):
@@ -93,7 +117,7 @@ def largest(counters):
     return result
 
 
-def segments(lines, lives):
+def segments(lines, lives, first):
     """Pieces of time with one activity each, as the coordinators saw them.
 
     Between two coordinators the units stand still. Members return to a new one after each other: all that return have stood still
@@ -118,22 +142,33 @@ def segments(lines, lives):
         if arrivals[i][1] == after:  # it ended before all had returned
             arrivals[i] = (largest([arrivals[i][0], arrivals[after][0]]), after)
     pieces, arriving = [], (collections.Counter(), 0)
+
+    def add(begin, end, activity, step, next_step, units, idle, committed):
+        for a, b, of in stood(begin, end, units, lives, first) if end > begin else ():
+            pieces.append([a, b, activity, step, next_step, of, idle, committed])
     for i, (begin, activity, step, units, idle, _, _) in enumerate(lines):
         if i in arrivals:
             arriving = arrivals[i]
-        if i < arriving[1]:
+        returning = i < arriving[1]
+        if returning:
             units = arriving[0]
         if i + 1 == len(lines):
             break
         end, next_step = lines[i + 1][0], lines[i + 1][2]
         if owners[i] == owners[i + 1]:
-            pieces.append([begin, end, activity, step, next_step, units, idle, lines[i + 1][6]])
+            if returning:
+                add(begin, end, activity, step, next_step, units, idle, lines[i + 1][6])
+            else:
+                pieces.append([begin, end, activity, step, next_step, units, idle, lines[i + 1][6]])
             continue
         death = begin if activity == "none" else min(end, max(begin, ends.get(owners[i], end)))
         held = units if activity != "none" or not pieces else pieces[-1][5]
-        pieces.append([begin, death, activity, step, max(step, next_step), units, idle, death])
+        if returning:
+            add(begin, death, activity, step, max(step, next_step), units, idle, death)
+        else:
+            pieces.append([begin, death, activity, step, max(step, next_step), units, idle, death])
         gap = lines[i + 1][1] if activity in ("none", "move") and lines[i + 1][1] in ("recovery", "move") else "recovery"
-        pieces.append([death, end, gap, next_step, next_step, held & arrivals[i + 1][0], None, end])  # nobody leads the job
+        add(death, end, gap, next_step, next_step, held & arrivals[i + 1][0], None, end)  # nobody leads the job
     return pieces
 
 
@@ -147,7 +182,7 @@ def bill(folder):
         paid[life["pool"]] += life["ended"] - life["began"]
         idle_after[life["pool"]] += max(0.0, life["ended"] - max(over, life["began"]))
     steps = Steps(folder)
-    pieces = segments(lines_of(folder), lives)
+    pieces = segments(lines_of(folder), lives, connections(folder, lives))
     seconds = collections.defaultdict(collections.Counter)
     halted = None  # the last training: its begin, the time since its last commit, its last step, its units
     trained = []  # [begin, end, first step, last step, units] of training that is not lost
