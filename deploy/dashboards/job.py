@@ -90,16 +90,16 @@ def make():
             [(f"medley_job_staleness_steps{{{JOB}}}", "steps late"), (f"medley_job_left_out_members{{{JOB}}}", "standing by")], "none",
             width=8, low=0, step=True, fill=0)
     d.row("Rows of embedding tables")
-    pulled = "medley_coordinator_embedding_pulled_rows_total"
+    pulled = "medley_job_embedding_pulled_rows_total"
     d.lines("Rows found", "Of the rows that pulls find, the share in memory, read from the disk ahead of the pull, and read while it waited. "
             "Only with training.embeddings.memoryBudget.",
             [(f"sum by (found) (rate({pulled}{{{JOB}}}[$__rate_interval])) / ignoring (found) group_left sum(rate({pulled}{{{JOB}}}[$__rate_interval]))", "{{found}}")],
             "percentunit", width=8, low=0)
     d.lines("Rows that move", "Rows that move to memory and to the disk.",
-            [(f"rate(medley_coordinator_embedding_moved_rows_total{{{JOB}}}[$__rate_interval])", "to {{to}}"),
-             (f"rate(medley_coordinator_embedding_disk_wait_seconds_total{{{JOB}}}[$__rate_interval])", "seconds of waiting")], "none", width=8, low=0)
+            [(f"rate(medley_job_embedding_moved_rows_total{{{JOB}}}[$__rate_interval])", "to {{to}}"),
+             (f"rate(medley_job_embedding_disk_wait_seconds_total{{{JOB}}}[$__rate_interval])", "seconds of waiting")], "none", width=8, low=0)
     d.lines("Bytes of rows", "Rows in memory, and files of rows on the disks.",
-            [(f"medley_coordinator_embedding_row_bytes{{{JOB}}}", "{{place}}")], "bytes", width=8, low=0)
+            [(f"medley_job_embedding_row_bytes{{{JOB}}}", "{{place}}")], "bytes", width=8, low=0)
     d.row("Restarts and recoveries")
     d.stat("Restarts", "Restarts of the whole job from its last checkpoint.", f"medley_job_restarts_total{{{JOB}}}", "none",
            thresholds=[(None, "green"), (1, "yellow"), (4, "red")])

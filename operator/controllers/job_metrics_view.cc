@@ -128,6 +128,18 @@ void FillStages(const Observation& seen, JobSnapshot& out) {
   }
 }
 
+// A row that was read ahead is in memory when it is pulled; it counts apart from those that were there anyway.
+void FillEmbeddingRows(const EmbeddingRows& rows, JobSnapshot& out) {
+  const auto number = [](int64_t count) { return static_cast<double>(std::max<int64_t>(0, count)); };
+  out.embedding_rows = {{"memory", number(rows.in_memory)}, {"disk", number(rows.on_disk)}};
+  out.embedding_bytes = {{"memory", number(rows.memory_bytes)}, {"disk", number(rows.disk_bytes)}};
+  out.embedding_pulled = {{"memory", number(rows.pulled - rows.loaded)},
+                          {"ahead", number(rows.loaded_ahead)},
+                          {"disk", number(rows.loaded - rows.loaded_ahead)}};
+  out.embedding_moved = {{"memory", number(rows.loaded)}, {"disk", number(rows.left)}};
+  out.embedding_wait_seconds = rows.wait_seconds;
+}
+
 }  // namespace
 
 JobSnapshot SnapshotOf(const lifecycle::JobInput& input, const lifecycle::Memory& memory, const Observation* observed) {
@@ -159,6 +171,7 @@ JobSnapshot SnapshotOf(const lifecycle::JobInput& input, const lifecycle::Memory
       out.agreement_fraction = observed->agreement->fraction;
       out.synchronisation_ratio = observed->agreement->ratio;
     }
+    if (observed->embedding_rows) FillEmbeddingRows(*observed->embedding_rows, out);
   }
   return out;
 }

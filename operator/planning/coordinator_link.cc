@@ -142,6 +142,18 @@ Observation FromProto(const pb::Observation& in) {
         CheckpointFailure{model::TimeFromProto(failure.since()), failure.message(), failure.paused()};
   }
   if (in.has_agreement()) out.agreement = Agreement{in.agreement().fraction(), in.agreement().ratio()};
+  if (in.has_row_tiers()) {
+    const pb::RowTiers& rows = in.row_tiers();
+    out.embedding_rows = EmbeddingRows{.in_memory = rows.memory_rows(),
+                                       .on_disk = rows.disk_rows(),
+                                       .memory_bytes = rows.memory_bytes(),
+                                       .disk_bytes = rows.disk_bytes(),
+                                       .pulled = rows.pulled_rows(),
+                                       .loaded = rows.loaded_rows(),
+                                       .loaded_ahead = rows.ahead_rows(),
+                                       .left = rows.left_rows(),
+                                       .wait_seconds = rows.wait_seconds()};
+  }
   for (const pb::LeftOutMember& member : in.left_out()) {
     out.left_out.push_back({member.member(), model::TimeFromProto(member.since())});
   }

@@ -24,6 +24,7 @@ Observation WithoutProgress(Observation seen) {
   seen.bad_rows = 0;
   seen.last_checkpoint_step = 0;
   seen.agreement.reset();
+  seen.embedding_rows.reset();
   return seen;
 }
 

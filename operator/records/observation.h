@@ -104,6 +104,20 @@ struct Agreement {
   bool operator==(const Agreement&) const = default;
 };
 
+// Where rows of embedding tables are that may not all be in memory. Counters since the coordinator began.
+struct EmbeddingRows {
+  int64_t in_memory = 0;
+  int64_t on_disk = 0;  // that are not in memory
+  int64_t memory_bytes = 0;
+  int64_t disk_bytes = 0;
+  int64_t pulled = 0;        // that pulls have found
+  int64_t loaded = 0;        // from the disk
+  int64_t loaded_ahead = 0;  // of these, before a pull needed them
+  int64_t left = 0;          // memory
+  double wait_seconds = 0;   // of pulls and updates for the disk
+  bool operator==(const EmbeddingRows&) const = default;
+};
+
 // A trainer that stands by, because it was much slower than usual.
 struct LeftOut {
   std::string member;
@@ -143,7 +157,8 @@ struct Observation {
   std::vector<LeftOut> left_out;
   std::optional<BestModel> best;
   std::optional<ExportedModel> exported;
-  std::optional<Agreement> agreement;  // only while replicas differ
+  std::optional<Agreement> agreement;           // only while replicas differ
+  std::optional<EmbeddingRows> embedding_rows;  // absent: all are in memory
   bool operator==(const Observation&) const = default;
 };
 

@@ -47,6 +47,8 @@ constexpr Value kValues[] = {
      &JobSnapshot::agreement_fraction},
     {"medley_job_synchronisation_ratio", Kind::kGauge, "Time of synchronisation over time of computation",
      &JobSnapshot::synchronisation_ratio},
+    {"medley_job_embedding_disk_wait_seconds_total", Kind::kCounter,
+     "Seconds in which pulls and updates of rows waited for the disk", &JobSnapshot::embedding_wait_seconds},
     {"medley_job_staleness_steps", Kind::kGauge, "Steps by which a gradient of the plan is late at most",
      &JobSnapshot::staleness_steps},
     {"medley_job_restarts_total", Kind::kCounter, "Restarts of the whole job from its last checkpoint",
@@ -142,19 +144,34 @@ void JobMetrics::WriteValues(TextPage& page) const {
   for (const auto& [job, entry] : jobs_) {
     if (entry.progress_timestamp) page.Sample(Of(job), *entry.progress_timestamp);
   }
-  page.Family(
-      "medley_job_unit_seconds", Kind::kGauge,
-      "Unit-seconds that were paid, by what they were for; seconds of training that is lost change their category");
-  for (const auto& [job, entry] : jobs_) {
-    for (const auto& [category, value] : entry.seen.unit_seconds) page.Sample(Of(job, {{"category", category}}), value);
-  }
-  page.Family("medley_job_bill_usd", Kind::kGauge, "USD that those unit-seconds have cost");
-  for (const auto& [job, entry] : jobs_) {
-    for (const auto& [category, value] : entry.seen.bill_usd) page.Sample(Of(job, {{"category", category}}), value);
-  }
-  page.Family("medley_job_score", Kind::kGauge, "Result on the test data");
-  for (const auto& [job, entry] : jobs_) {
-    for (const auto& [score, value] : entry.seen.scores) page.Sample(Of(job, {{"score", score}}), value);
+  struct Family {
+    const char* name;
+    Kind kind;
+    const char* help;
+    const char* label;
+    std::map<std::string, double> JobSnapshot::*member;
+  };
+  constexpr Family kFamilies[] = {
+      {"medley_job_unit_seconds", Kind::kGauge,
+       "Unit-seconds that were paid, by what they were for; seconds of training that is lost change their category",
+       "category", &JobSnapshot::unit_seconds},
+      {"medley_job_bill_usd", Kind::kGauge, "USD that those unit-seconds have cost", "category",
+       &JobSnapshot::bill_usd},
+      {"medley_job_embedding_rows", Kind::kGauge, "Rows of embedding tables that are kept", "place",
+       &JobSnapshot::embedding_rows},
+      {"medley_job_embedding_row_bytes", Kind::kGauge, "Bytes of these rows, on the disk with old ones", "place",
+       &JobSnapshot::embedding_bytes},
+      {"medley_job_embedding_pulled_rows_total", Kind::kCounter, "Rows that pulls have found", "found",
+       &JobSnapshot::embedding_pulled},
+      {"medley_job_embedding_moved_rows_total", Kind::kCounter, "Rows that have moved", "to",
+       &JobSnapshot::embedding_moved},
+      {"medley_job_score", Kind::kGauge, "Result on the test data", "score", &JobSnapshot::scores},
+  };
+  for (const Family& family : kFamilies) {
+    page.Family(family.name, family.kind, family.help);
+    for (const auto& [job, entry] : jobs_) {
+      for (const auto& [label, value] : entry.seen.*family.member) page.Sample(Of(job, {{family.label, label}}), value);
+    }
   }
 }
 

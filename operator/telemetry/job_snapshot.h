@@ -65,6 +65,10 @@ struct JobSnapshot {
   std::optional<double> agreement_fraction;     // only while replicas differ
   std::optional<double> synchronisation_ratio;  // likewise
   std::optional<double> staleness_steps;        // of the plan
+  // Rows of embedding tables that may be on the disk; empty: all are in memory.
+  std::map<std::string, double> embedding_rows, embedding_bytes;    // by place
+  std::map<std::string, double> embedding_pulled, embedding_moved;  // by where they were found, and to where
+  std::optional<double> embedding_wait_seconds;
   std::vector<Stage> stages;
   std::map<std::string, double> scores;  // on the test data, by the metric, as logLoss
   // Since the start.

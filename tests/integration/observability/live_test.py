@@ -33,10 +33,6 @@ RARE = {"medley_price_rejected_total", "medley_rest_connections_ended_total", "m
         "medley_job_saved_usd",  # after a job's first move
         # of a job whose replicas differ: tests/unit/worker/coordinator/server/metrics_page_test.cc
         "medley_coordinator_agreement_fraction", "medley_coordinator_synchronisation_ratio",
-        # of a job whose rows of tables do not fit into memory: the same file, and worker_row_tiers_test
-        "medley_coordinator_embedding_rows", "medley_coordinator_embedding_row_bytes",
-        "medley_coordinator_embedding_pulled_rows_total", "medley_coordinator_embedding_moved_rows_total",
-        "medley_coordinator_embedding_disk_wait_seconds_total",
         # the same, as the operator says it: tests/unit/operator/telemetry/job_metrics_test.cc
         "medley_job_agreement_fraction", "medley_job_synchronisation_ratio"}
 
@@ -136,7 +132,7 @@ class Story:
     def train(self):
         objective = {"minThroughput": 100, "maxUsdPerHour": "5", "budgetUsd": "50", "deadline": "200h"}
         long = job("long", objective, epochs=100000, resources={"serverPool": "local"})  # the dashboards show servers
-        long["spec"]["training"]["evaluation"] = {"everySteps": 100}
+        long["spec"]["training"].update(evaluation={"everySteps": 100}, embeddings={"memoryBudget": "1Mi"})  # rows on disk
         self.cluster.apply(long)
         wait_for("the long job trains", lambda: self.prometheus.now(
             'medley_job_stage_throughput_samples_per_second{job="long"} and on (job) medley_job_loss{job="long"}'))

@@ -114,10 +114,21 @@ TEST_F(CoordinatorLinkTest, TellsWhatTheCoordinatorSaysAndWhatOfItIsNews) {
   Serve();
   coordinator_.Tell(At(1, 10));
   coordinator_.Tell(At(1, 11));
-  coordinator_.Tell(At(2, 12));
+  pb::Observation last = At(2, 12);
+  last.mutable_row_tiers()->set_memory_rows(10);
+  last.mutable_row_tiers()->set_disk_rows(30);
+  last.mutable_row_tiers()->set_memory_bytes(1000);
+  last.mutable_row_tiers()->set_disk_bytes(4000);
+  last.mutable_row_tiers()->set_pulled_rows(100);
+  last.mutable_row_tiers()->set_loaded_rows(20);
+  last.mutable_row_tiers()->set_ahead_rows(15);
+  last.mutable_row_tiers()->set_left_rows(18);
+  last.mutable_row_tiers()->set_wait_seconds(0.5);
+  coordinator_.Tell(last);
   const auto link = links_.For({"ns", "a"}, {"uid", server_->address(), {kToken, "", ""}}).value();
   EXPECT_THAT(heard_.WaitFor(3), testing::ElementsAre(Pair("a", true), Pair("a", false), Pair("a", true)));
   ASSERT_NE(link->latest(), nullptr);
+  EXPECT_EQ(link->latest()->embedding_rows, (EmbeddingRows{10, 30, 1000, 4000, 100, 20, 15, 18, 0.5}));
   EXPECT_EQ(link->latest()->generation, 2);
   EXPECT_EQ(link->latest()->step, 12);
 }

@@ -39,6 +39,11 @@ JobSnapshot Running(double samples, const std::string& uid = "u1") {
   seen.agreement_fraction = 0.25;
   seen.synchronisation_ratio = 0.02;
   seen.staleness_steps = 2;
+  seen.embedding_rows = {{"memory", 10}, {"disk", 30}};
+  seen.embedding_bytes = {{"memory", 1000}, {"disk", 4000}};
+  seen.embedding_pulled = {{"memory", 80}, {"ahead", 15}, {"disk", 5}};
+  seen.embedding_moved = {{"memory", 20}, {"disk", 18}};
+  seen.embedding_wait_seconds = 0.5;
   seen.unit_seconds = {{"training", 90.5}, {"startUp", 9.5}};
   seen.bill_usd = {{"training", 0.75}, {"startUp", 0.05}};
   seen.goodput_ratio = 0.9375;
@@ -55,6 +60,13 @@ TEST(JobMetricsTest, HasEveryLabelAndValue) {
                            "\nmedley_job_agreement_fraction{namespace=\"ml\",job=\"adult\"} 0.25\n",
                            "\nmedley_job_synchronisation_ratio{namespace=\"ml\",job=\"adult\"} 0.02\n",
                            "\nmedley_job_staleness_steps{namespace=\"ml\",job=\"adult\"} 2\n",
+                           "\nmedley_job_embedding_rows{namespace=\"ml\",job=\"adult\",place=\"disk\"} 30\n",
+                           "\nmedley_job_embedding_row_bytes{namespace=\"ml\",job=\"adult\",place=\"disk\"} 4000\n",
+                           "\nmedley_job_embedding_pulled_rows_total{namespace=\"ml\",job=\"adult\","
+                           "found=\"ahead\"} 15\n",
+                           "\nmedley_job_embedding_moved_rows_total{namespace=\"ml\",job=\"adult\",to=\"memory\"} 20\n",
+                           "\nmedley_job_embedding_disk_wait_seconds_total{namespace=\"ml\",job=\"adult\"} "
+                           "0.5\n",
                            "\nmedley_job_unit_seconds{namespace=\"ml\",job=\"adult\",category=\"startUp\"} 9.5\n",
                            "\nmedley_job_bill_usd{namespace=\"ml\",job=\"adult\",category=\"training\"} 0.75\n",
                            "\nmedley_job_goodput_ratio{namespace=\"ml\",job=\"adult\"} 0.9375\n",
