@@ -197,6 +197,9 @@ std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
       story.job.At("/spec/objective/fastest") == true || story.job.At("/spec/objective/minimize") == "Seconds";
   Section(fastest ? "other plans" : "plans on a single pool", Alternatives(status), lines);
   Section("predicted and measured", Prediction(story, status), lines);
+  if (status.observed && status.observed->embeddings) {
+    Section("rows of embedding tables", {EmbeddingSentence(*status.observed->embeddings)}, lines);
+  }
   Section("cost", Money(status), lines);
   Section("generation switches, newest first", Switches(status, now), lines);
   Section("events, newest last", Events(story, now, once), lines);

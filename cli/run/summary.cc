@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/cluster/bill_view.h"
+#include "cli/cluster/story_parts.h"
 #include "cli/once.h"
 #include "cli/run/view.h"
 #include "common/base/quantity.h"
@@ -145,6 +146,9 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
              (last.observed.samples_total <= 0 || last.observed.samples != last.observed.samples_total)) {
     summary.failures.push_back(
         fmt::format("{} samples trained, but rows x epochs is {}", last.observed.samples, last.observed.samples_total));
+  }
+  if (last.observed.embeddings) {
+    summary.lines.push_back(fmt::format("{:<23} {}", "embedding rows", EmbeddingSentence(*last.observed.embeddings)));
   }
   summary.lines.push_back(fmt::format("{:<23} {:.1f}", "seconds", record.seconds));
   for (const PlanThroughput& plan : ThroughputOfPlans(record.points)) {

@@ -136,6 +136,11 @@ ObservedStatus ReadObserved(const Reader& reader) {
   observed.loss = reader.Number("loss", 0);
   observed.bad_rows = reader.Int("badRows", 0);
   observed.last_checkpoint_step = reader.Int("lastCheckpointStep", 0);
+  if (reader.Has("embeddings")) {
+    const Reader rows = reader.Child("embeddings");
+    observed.embeddings =
+        EmbeddingStatus{rows.Int("rowsInMemory", 0), rows.Int("rowsOnDisk", 0), rows.Number("hitRate", 0)};
+  }
   observed.metrics = ReadMetrics(reader);
   for (const Reader& item : reader.List("evaluations")) observed.evaluations.push_back(ReadEvaluation(item));
   if (reader.Has("best")) {
@@ -165,6 +170,11 @@ Json ObservedJson(const ObservedStatus& observed) {
                {"badRows", observed.bad_rows},
                {"lastCheckpointStep", observed.last_checkpoint_step}};
   if (!observed.epoch.empty()) json["epoch"] = observed.epoch;
+  if (const auto& rows = observed.embeddings) {
+    json["embeddings"] = {{"rowsInMemory", rows->rows_in_memory},
+                          {"rowsOnDisk", rows->rows_on_disk},
+                          {"hitRate", Rounded(rows->hit_rate, 1000)}};
+  }
   if (observed.samples_total > 0) json["progress"] = fmt::format("{}%", observed.progress_percent);
   if (Json metrics = MetricsJson(observed.metrics); !metrics.empty()) json["metrics"] = std::move(metrics);
   for (const EvaluationStatus& evaluation : observed.evaluations) {

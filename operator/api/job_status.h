@@ -101,6 +101,14 @@ struct CoursePoint {
   bool operator==(const CoursePoint&) const = default;
 };
 
+// Rows of embedding tables, where not all are in memory.
+struct EmbeddingStatus {
+  int64_t rows_in_memory = 0;
+  int64_t rows_on_disk = 0;
+  double hit_rate = 0;  // part of the rows that steps used which did not have to be read from the disk
+  bool operator==(const EmbeddingStatus&) const = default;
+};
+
 struct ObservedStatus {
   double throughput = 0;
   int64_t samples = 0;
@@ -116,7 +124,8 @@ struct ObservedStatus {
   std::vector<EvaluationStatus> evaluations;
   std::optional<BestStatus> best;
   std::optional<ExportedStatus> exported;
-  std::vector<CoursePoint> course{};  // in the order of the steps
+  std::vector<CoursePoint> course{};            // in the order of the steps
+  std::optional<EmbeddingStatus> embeddings{};  // absent: all rows are in memory
   bool operator==(const ObservedStatus&) const = default;
 };
 

@@ -23,6 +23,11 @@ void SetProgress(ObservedStatus& observed) {
   observed.estimated_remaining_seconds = static_cast<int64_t>(std::ceil(std::min(seconds, kMostSeconds)));
 }
 
+EmbeddingStatus EmbeddingsOf(const EmbeddingRows& rows) {
+  const auto pulled = static_cast<double>(std::max<int64_t>(1, rows.pulled));
+  return {rows.in_memory, rows.on_disk, std::max(0.0, 1 - static_cast<double>(rows.loaded) / pulled)};
+}
+
 ObservedStatus ObservedOf(const Observation& seen) {
   ObservedStatus observed;
   observed.throughput = seen.throughput;
@@ -33,6 +38,7 @@ ObservedStatus ObservedOf(const Observation& seen) {
   observed.loss = seen.loss;
   observed.bad_rows = seen.bad_rows;
   observed.last_checkpoint_step = seen.last_checkpoint_step;
+  if (seen.embedding_rows) observed.embeddings = EmbeddingsOf(*seen.embedding_rows);
   observed.metrics = seen.metrics;
   for (const Evaluation& e : seen.evaluations) {
     observed.evaluations.push_back({e.step, e.epochs, e.loss, e.metrics, e.at});

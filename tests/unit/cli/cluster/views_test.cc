@@ -171,6 +171,17 @@ TEST(StoryViewTest, Complete) {
   EXPECT_EQ(StoryExitStatus(story), 0);
 }
 
+TEST(StoryViewTest, SaysHowManyRowsWereInMemory) {
+  Story story = RunningStory();
+  EXPECT_THAT(Joined(StoryLines(story, Now())), Not(HasSubstr("rows of embedding tables")));
+  Json status = RunningStatus();
+  status["observed"]["embeddings"] = {{"rowsInMemory", 4096}, {"rowsOnDisk", 12288}, {"hitRate", 0.81}};
+  story.job = Job(status);
+  EXPECT_THAT(Joined(StoryLines(story, Now())),
+              HasSubstr("rows of embedding tables\n  81.0 % of the rows that steps used were in memory; 4,096 rows are "
+                        "in memory, 12,288 only on the disk\n"));
+}
+
 TEST(StoryViewTest, PodsThatDoNotRunAreNamedWithTheirCause) {
   Story story = RunningStory();
   Json status = RunningStatus();

@@ -87,6 +87,15 @@ TEST(SummaryTest, AProgramHasNoModelAndAPauseUntilItsFirstStep) {
                      Not(Contains(HasSubstr("exported model")))));
 }
 
+TEST(SummaryTest, SaysHowManyRowsWereInMemory) {
+  RunRecord record = Good();
+  EXPECT_THAT(Summarise(record, {}).lines, Not(Contains(HasSubstr("embedding rows"))));
+  record.last.observed.embeddings = ops::EmbeddingStatus{4096, 12288, 0.81};
+  EXPECT_THAT(Summarise(record, {}).lines,
+              Contains("embedding rows          81.0 % of the rows that steps used were in memory; 4,096 rows are in "
+                       "memory, 12,288 only on the disk"));
+}
+
 TEST(SummaryTest, AllMetricsOfTheTaskAreShown) {
   RunRecord record = Good();
   record.last.observed.metrics = {{"mse", 1234567.25}, {"mae", 900.5}, {"r2", 0.875}, {"test_samples", 500}};

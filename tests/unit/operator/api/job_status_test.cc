@@ -31,6 +31,7 @@ JobStatus Full() {
                                   {128, 2, std::nullopt, {}, ""}};
   status.observed->best = BestStatus{64, 1, "auc", 0.89, "Validation"};
   status.observed->exported = ExportedStatus{"Best", 64, 1};
+  status.observed->embeddings = EmbeddingStatus{4096, 12288, 0.81};
   status.observed->course = {{10, 0.6, 20000}, {20, 0.5, 20100.5}};
   status.cost = CostStatus{0.83, "2026-11-21T07:15:00.000000Z", 0.034, 0.41};
   status.goodput.emplace();
@@ -57,6 +58,7 @@ TEST(JobStatusTest, SurvivesJson) {
   EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).ToJson(), Full().ToJson());
   EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).observed->best, Full().observed->best);
   EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).observed->exported, Full().observed->exported);
+  EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).observed->embeddings, Full().observed->embeddings);
   EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).goodput, Full().goodput);
   EXPECT_EQ(Full().ToJson()["goodput"]["share"], 0.9036);
   EXPECT_EQ(JobStatus::FromJson(kube::Json()), JobStatus());

@@ -112,6 +112,15 @@ TEST(LifecycleTest, ACheckpointThatCannotBeWrittenIsAConditionAndAnEventButNoRes
   EXPECT_TRUE(cluster.HasEvent("VolumeNotWritable", "No space left on device"));
 }
 
+TEST(LifecycleTest, TheStatusSaysHowManyRowsWereInMemory) {
+  FakeCluster cluster = FakeCluster::Training();
+  cluster.Pass();
+  EXPECT_FALSE(cluster.status().observed->embeddings);
+  cluster.coordinator().embedding_rows = EmbeddingRows{.in_memory = 10, .on_disk = 30, .pulled = 100, .loaded = 20};
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.status().observed->embeddings, (EmbeddingStatus{10, 30, 0.8}));
+}
+
 TEST(LifecycleTest, AnotherLeaderDoesNotCountTheSpentMoneyAgain) {
   FakeCluster cluster = FakeCluster::Training();
   cluster.Advance(std::chrono::minutes(30));
