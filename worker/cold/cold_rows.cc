@@ -20,7 +20,9 @@ constexpr size_t kTogether = 512;          // keys of one look-up
 constexpr int64_t kLivePerGarbage = 1;     // records of a log; more garbage is removed
 constexpr uint32_t kLeastGarbage = 2;      // segments of it
 constexpr uint32_t kCopiedTogether = 512;  // records
-constexpr uint32_t kWorthIt = 8;           // one of so many records of a segment is garbage: it is copied to make room
+constexpr size_t kPrefetched = 8;          // look-ups in the index, and records
+constexpr size_t kLine = 64;
+constexpr uint32_t kWorthIt = 8;  // one of so many records of a segment is garbage: it is copied to make room
 
 struct Table {
   std::unique_ptr<RowLog> log;
@@ -65,15 +67,21 @@ class ColdRows::Rep {
     const Table& table = tables_[number];
     const size_t record = table.log->record_bytes();
     std::vector<Reading> readings;
+    std::vector<std::shared_ptr<const RowLog::Extent>> extents;  // by segment
     readings.reserve(keys.size());
     copies.at.assign(keys.size(), Copies::kNone);
     copies.row_bytes = table.log->row_bytes();
     for (size_t first = 0; first < keys.size(); first += kTogether) {
-      MEDLEY_RETURN_IF_ERROR(FindPlaces(table, keys, first, std::min(keys.size(), first + kTogether), readings));
+      const size_t end = std::min(keys.size(), first + kTogether);
+      MEDLEY_RETURN_IF_ERROR(FindPlaces(table, keys, first, end, readings, extents));
     }
     copies.bytes = std::make_unique_for_overwrite<std::byte[]>(readings.size() * record);
     const auto of = [&](size_t r) { return std::span(copies.bytes.get() + r * record, record); };
-    for (size_t r = 0; r < readings.size(); ++r) readings[r].is_read = table.log->ReadNow(readings[r].place, of(r));
+    if (readings.empty()) return absl::OkStatus();
+    CopyFromMemory(*table.log, readings, copies.bytes.get());
+    for (size_t r = 0; r < readings.size(); ++r) {
+      readings[r].is_read = readings[r].in_memory != nullptr || table.log->ReadNow(readings[r].place, of(r));
+    }
     for (size_t r = 0; r < readings.size(); ++r) {
       if (!readings[r].is_read) MEDLEY_RETURN_IF_ERROR(table.log->Read(readings[r].place, of(r)));
       if (!table.log->IsWhole(of(r).data())) return Damaged(path());
@@ -101,7 +109,7 @@ class ColdRows::Rep {
   struct Reading {
     size_t key = 0;
     uint32_t place = 0;
-    std::shared_ptr<const RowLog::Extent> extent;
+    const std::byte* in_memory = nullptr;
     bool is_read = false;
   };
 
@@ -113,18 +121,42 @@ class ColdRows::Rep {
     return bytes;
   }
 
-  // Adds the records that may be of some of the keys.
+  // Adds the records that may be of some of the keys, and the room of their segments, which stays theirs meanwhile.
   absl::Status FindPlaces(const Table& table, std::span<const uint64_t> keys, size_t first, size_t end,
-                          std::vector<Reading>& readings) const {
+                          std::vector<Reading>& readings,
+                          std::vector<std::shared_ptr<const RowLog::Extent>>& extents) const {
     base::MutexLock lock(mutex_);
     for (size_t k = first; k < end; ++k) table.index->Prefetch(KeyIndex::Hash(keys[k]));
     KeyIndex::Places places;
     for (size_t k = first; k < end; ++k) {
       places.clear();
       MEDLEY_RETURN_IF_ERROR(table.index->Find(KeyIndex::Hash(keys[k]), places));
-      for (const uint32_t place : places) readings.push_back({k, place, table.log->ExtentOf(place)});
+      for (const uint32_t place : places) {
+        readings.push_back({k, place});
+        const uint32_t segment = table.log->SegmentOf(place);
+        if (segment >= extents.size()) extents.resize(table.log->segments().size());
+        auto& extent = extents[segment];
+        if (extent == nullptr) extent = table.log->ExtentOf(place);
+      }
     }
     return absl::OkStatus();
+  }
+
+  // Copies the records that the system surely has in memory to their places in `to`.
+  static void CopyFromMemory(const RowLog& log, std::span<Reading> readings, std::byte* to) {
+    const size_t record = log.record_bytes();
+    const MappedFile::Check check = log.CheckMemory();
+    for (size_t r = 0; r < readings.size() + kPrefetched; ++r) {
+      if (r < readings.size()) {
+        readings[r].in_memory = log.InMemory(readings[r].place);
+        for (size_t at = 0; readings[r].in_memory != nullptr && at < record; at += kLine) {
+          __builtin_prefetch(readings[r].in_memory + at);
+        }
+      }
+      if (r < kPrefetched) continue;
+      const std::byte* const from = readings[r - kPrefetched].in_memory;
+      if (from != nullptr) std::copy_n(from, record, to + (r - kPrefetched) * record);
+    }
   }
 
   // Writes records and, with the lock, calls placed(i, place) for each.
@@ -168,8 +200,7 @@ class ColdRows::Rep {
     }
     KeyIndex::Places places;
     const auto placed = [&](size_t r, uint32_t place) ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
-      constexpr size_t kAhead = 8;
-      if (r + kAhead < rows.size()) index.Prefetch(KeyIndex::Hash(rows[r + kAhead]->key));
+      if (r + kPrefetched < rows.size()) index.Prefetch(KeyIndex::Hash(rows[r + kPrefetched]->key));
       const uint32_t hash = KeyIndex::Hash(rows[r]->key);
       log.SetLive(place);
       if (rows[r]->has_copy) {
@@ -254,21 +285,24 @@ class ColdRows::Rep {
       }
     }
     const size_t record = log.record_bytes();
-    std::vector<std::byte> read((old.back() - old.front() + 1) * record), records(old.size() * record);
-    MEDLEY_RETURN_IF_ERROR(log.Read(old.front(), read));
+    const size_t read_bytes = (old.back() - old.front() + 1) * record, bytes = old.size() * record;
+    const auto read = std::make_unique_for_overwrite<std::byte[]>(read_bytes);
+    const auto records = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    MEDLEY_RETURN_IF_ERROR(log.Read(old.front(), {read.get(), read_bytes}));
     for (size_t i = 0; i < old.size(); ++i) {
-      const std::byte* const from = read.data() + (old[i] - old.front()) * record;
+      const std::byte* const from = read.get() + (old[i] - old.front()) * record;
       if (!log.IsWhole(from)) return Damaged(path());
-      std::copy_n(from, record, records.data() + i * record);
+      std::copy_n(from, record, records.get() + i * record);
     }
+    const auto hash_of = [&](size_t i) { return KeyIndex::Hash(RowLog::KeyOf(records.get() + i * record)); };
     const auto placed = [&](size_t i, uint32_t place) ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
-      const uint32_t hash = KeyIndex::Hash(RowLog::KeyOf(records.data() + i * record));
-      MEDLEY_RETURN_IF_ERROR(table.index->Move(hash, old[i], place));
+      if (i + kPrefetched < old.size()) table.index->Prefetch(hash_of(i + kPrefetched));
+      MEDLEY_RETURN_IF_ERROR(table.index->Move(hash_of(i), old[i], place));
       log.SetDead(old[i]);
       log.SetLive(place);
       return absl::OkStatus();
     };
-    MEDLEY_RETURN_IF_ERROR(Append(table, records, placed));
+    MEDLEY_RETURN_IF_ERROR(Append(table, {records.get(), bytes}, placed));
     return true;
   }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/base/hash.h"
+#include "common/base/mutex.h"
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "worker/cold/disk_errors.h"
@@ -31,12 +32,13 @@ uint64_t CheckOf(uint64_t key, const std::byte* bytes, size_t size) {
 class RowLog::File {
  public:
   File(std::filesystem::path path, int descriptor, size_t extent_bytes)
-      : path_(std::move(path)), descriptor_(descriptor), extent_bytes_(extent_bytes) {}
+      : path_(std::move(path)), descriptor_(descriptor), extent_bytes_(extent_bytes), mapped_(descriptor) {}
   ~File() { close(descriptor_); }
   File(const File&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   int descriptor() const { return descriptor_; }
+  MappedFile& mapped() { return mapped_; }
   int64_t HeldBytes() const {
     base::MutexLock lock(mutex_);
     return static_cast<int64_t>((next_ - free_.size()) * extent_bytes_);
@@ -60,6 +62,7 @@ class RowLog::File {
   const std::filesystem::path path_;
   const int descriptor_;
   const size_t extent_bytes_;
+  MappedFile mapped_;
   mutable base::Mutex mutex_;
   uint32_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<uint32_t> free_ ABSL_GUARDED_BY(mutex_);
@@ -153,6 +156,7 @@ absl::Status RowLog::Write(const Piece& piece, std::span<const std::byte> record
     const ssize_t written = pwrite(file_->descriptor(), records.data(), records.size(), at);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return DiskError(errno, "writing cold rows", file_->path());
+    file_->mapped().MarkKnown(static_cast<uint64_t>(at), static_cast<size_t>(written));
     records = records.subspan(static_cast<size_t>(written));
     at += written;
   }
@@ -169,16 +173,26 @@ absl::Status RowLog::Read(uint32_t place, std::span<std::byte> records) const {
       return base::DataLoss("reading cold rows in {}: the disk has damaged them: the file is too short",
                             file_->path().string());
     }
+    file_->mapped().MarkKnown(static_cast<uint64_t>(at), static_cast<size_t>(read));
     records = records.subspan(static_cast<size_t>(read));
     at += read;
   }
   return absl::OkStatus();
 }
 
+const std::byte* RowLog::InMemory(uint32_t place) const {
+  return file_->mapped().Known(uint64_t{place} * record_bytes_, record_bytes_);
+}
+
+MappedFile::Check RowLog::CheckMemory() const { return MappedFile::Check(file_->mapped()); }
+
 bool RowLog::ReadNow(uint32_t place, std::span<std::byte> records) const {
   const auto at = static_cast<off_t>(place) * static_cast<off_t>(record_bytes_);
   const iovec to = {records.data(), records.size()};
-  if (preadv2(file_->descriptor(), &to, 1, at, RWF_NOWAIT) == static_cast<ssize_t>(records.size())) return true;
+  if (preadv2(file_->descriptor(), &to, 1, at, RWF_NOWAIT) == static_cast<ssize_t>(records.size())) {
+    file_->mapped().MarkKnown(static_cast<uint64_t>(at), records.size());
+    return true;
+  }
   posix_fadvise(file_->descriptor(), at, static_cast<off_t>(records.size()), POSIX_FADV_WILLNEED);
   return false;
 }

@@ -5,7 +5,7 @@
 //
 //   record := key u64, hash of key and bytes u64, bytes
 //
-// Not thread-safe, except Write, Read and Extent.
+// Not thread-safe, except Write, all that reads, and Extent.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "common/base/mutex.h"
+#include "worker/cold/mapped_file.h"
 
 namespace medley::worker {
 
@@ -78,10 +78,15 @@ class RowLog {
   // The same without waiting for the disk. False: the records are not in the memory of the system, and now it reads
   // them.
   bool ReadNow(uint32_t place, std::span<std::byte> records) const;
+  // The record in the memory of the system, or null where it may not be there. For as long as the caller has its
+  // extent, and with a result of CheckMemory from before until after its use.
+  const std::byte* InMemory(uint32_t place) const;
+  MappedFile::Check CheckMemory() const;
 
   void SetLive(uint32_t place);
   void SetDead(uint32_t place);
-  std::shared_ptr<const Extent> ExtentOf(uint32_t place) const { return segments_[place >> shift_].extent; }
+  uint32_t SegmentOf(uint32_t place) const { return place >> shift_; }
+  std::shared_ptr<const Extent> ExtentOf(uint32_t place) const { return segments_[SegmentOf(place)].extent; }
   const std::vector<Segment>& segments() const { return segments_; }
   uint32_t PlaceOf(uint32_t segment, uint32_t slot) const { return segment << shift_ | slot; }
   int64_t live() const { return live_; }

@@ -71,6 +71,13 @@ class RowTable {
     bool fresh : 1 = false;     // became hot lately
   };
   Marks& MarksOf(uint32_t row) const { return HeadOf(slabs_, row).marks; }
+  // Fetch what Replace and a copy of the row will read: first the row, and then, with its key, its place in the index.
+  void PrefetchRow(uint32_t row) const {
+    constexpr size_t kLine = 64;
+    const std::byte* const bytes = slabs_.Row(row);
+    for (size_t at = 0; at < slabs_.row_bytes() + kLine; at += kLine) __builtin_prefetch(bytes + at, 1);
+  }
+  void PrefetchPlace(uint32_t row) const { index_.Prefetch(RowIndex::Hash(Key(row))); }
   // Bytes of memory for a row and its part of the index.
   size_t BytesPerRow() const { return slabs_.row_bytes() + kIndexBytes; }
 

@@ -14,7 +14,8 @@ namespace {
 constexpr size_t kWrittenTogether = 512;       // rows at most
 constexpr size_t kMayWait = size_t{64} << 10;  // bytes of them, or the next part of the budget
 constexpr int64_t kWaitingPart = 32;
-constexpr uint32_t kLooks = 4096;   // of the hand, for one row
+constexpr uint32_t kLooks = 4096;  // of the hand, for one row
+constexpr size_t kVictimsAhead = 8;
 constexpr int64_t kRetryEach = 64;  // steps
 constexpr int64_t kLeastRows = 64;  // of a table that are hot
 constexpr uint32_t kFreshPart = 8;  // of these
@@ -71,6 +72,10 @@ absl::StatusOr<std::unique_ptr<RowTiers>> RowTiers::Open(const RowTierOptions& o
 uint32_t RowTiers::FindVictim(size_t table, const RowTable& t, int64_t pinned_from) {
   HotRows& hot = hot_[table];
   if (t.size() < hot.capacity || full_) return RowTable::kNoRow;
+  if (hot.fresh.size() > kVictimsAhead) {
+    t.PrefetchRow(hot.fresh[kVictimsAhead]);
+    t.PrefetchPlace(hot.fresh[kVictimsAhead / 2]);
+  }
   const uint32_t victim = FreshVictim(hot, t, pinned_from);
   return victim != RowTable::kNoRow ? victim : EstablishedVictim(hot, t, pinned_from);
 }
@@ -179,6 +184,7 @@ absl::Status RowTiers::Write() {
   if (std::exchange(full_, false)) base::log::Info("rows can leave memory again");
   waiting_.clear();
   waiting_at_.clear();
+  waiting_at_.reserve(kWrittenTogether);  // clear frees the memory of so many
   text_.clear();
   return absl::OkStatus();
 }

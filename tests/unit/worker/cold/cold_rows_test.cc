@@ -1,6 +1,7 @@
 // Tests rows on the disk: what is read, a view of one moment, folders of killed processes, full and damaged disks.
 #include "worker/cold/cold_rows.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -323,6 +324,36 @@ TEST_F(ColdRowsTest, ADamagedIndexIsASentence) {
   }
   EXPECT_GT(failed, 100);
   EXPECT_EQ(found + failed, 4000);
+}
+
+// Rows are copied from a mapping of the file while the system has it in memory.
+TEST_F(ColdRowsTest, RowsWhosePagesTheSystemHasTakenBackAreReadFromTheDisk) {
+  constexpr size_t kBytes = 500;
+  const auto cold = Open(kBytes);
+  Rows rows;
+  base::Rng rng(11);
+  std::vector<uint64_t> keys;
+  for (uint64_t key = 0; key < 4000; ++key) {
+    rows[{1, key}] = RandomText(rng, kBytes);
+    keys.push_back(key);
+  }
+  ASSERT_THAT(Put(*cold, rows), IsOk());
+  const int file = open((cold->folder() / "table-1.rows").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(file, 0);
+  for (int round = 0; round < 4; ++round) {
+    if (round % 2 == 0) {
+      ASSERT_EQ(fdatasync(file), 0);
+      ASSERT_EQ(posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0);
+    }
+    Rows found;
+    EXPECT_THAT(Get(*cold, 1, keys, found), IsOk());
+    EXPECT_EQ(found, rows);
+    Rows more;
+    for (uint64_t key = 0; key < 4000; key += 7) more[{1, key}] = RandomText(rng, kBytes);
+    ASSERT_THAT(Put(*cold, more), IsOk());
+    for (const auto& [of, text] : more) rows[of] = text;
+  }
+  close(file);
 }
 
 TEST_F(ColdRowsTest, AFileThatIsCutIsASentence) {
