@@ -36,7 +36,4 @@ std::vector<std::string> Alternatives(const ops::JobStatus& status);
 // Predicted and measured throughput and cost.
 std::vector<std::string> Prediction(const Story& story, const ops::JobStatus& status);
 
-// "81.0 % of the rows that steps used were in memory; 4,096 rows are in memory, 12,288 only on the disk".
-std::string EmbeddingSentence(const ops::EmbeddingStatus& rows);
-
 }  // namespace medley::cli

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/cluster/advice.h"
+#include "cli/cluster/embedding_view.h"
 #include "cli/cluster/story_parts.h"
 #include "cli/cluster/top_view.h"
 #include "cli/exit_status.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cli/cluster/bill_view.h"
-#include "cli/cluster/story_parts.h"
+#include "cli/cluster/embedding_view.h"
 #include "cli/once.h"
 #include "cli/run/view.h"
 #include "common/base/quantity.h"

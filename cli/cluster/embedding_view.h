@@ -1,0 +1,13 @@
+// Says which rows of embedding tables are in memory. Pure.
+#pragma once
+
+#include <string>
+
+#include "operator/api/job_status.h"
+
+namespace medley::cli {
+
+// "81.0 % of the rows that steps used were in memory; 4,096 rows are in memory, 12,288 only on the disk".
+std::string EmbeddingSentence(const ops::EmbeddingStatus& rows);
+
+}  // namespace medley::cli
