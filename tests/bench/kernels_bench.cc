@@ -77,7 +77,8 @@ class Layer {
     kernels.push_back({"linear + bias + relu, forward, " + shape, kFloat * (m * k + k * n + n + m * n),
                        2 * m * k * n + 2 * m * n, [this] { Forward(); }, "no: bias, product and relu, three passes"});
     kernels.push_back({"linear + bias + relu, backward, " + shape, kFloat * (2 * m * n + 2 * m * k + 2 * k * n + n),
-                       4 * m * k * n + 2 * m * n, [this] { Backward(); }, "no: relu, bias and products, four passes"});
+                       4 * m * k * n + 2 * m * n, [this] { Backward(); },
+                       "relu and bias in one pass, then two products"});
     kernels.push_back({"one matrix product of these, " + shape, kFloat * (m * k + k * n + m * n), 2 * m * k * n,
                        [this] { Product(); }, "oneDNN"});
   }
@@ -89,9 +90,9 @@ class Layer {
   }
   void Backward() {
     const Matrix dz{dz_.data(), samples_, outputs_};
-    ActivationBackward(Activation::kRelu, {y_.data(), samples_, outputs_}, {dy_.data(), samples_, outputs_},
-                       {dz_.data(), samples_, outputs_});
-    LinearBackwardWeights({x_.data(), samples_, inputs_}, dz, false, {dw_.data(), inputs_, outputs_}, db_, threads_);
+    ActivationAndBiasBackward(Activation::kRelu, {y_.data(), samples_, outputs_}, {dy_.data(), samples_, outputs_},
+                              {dz_.data(), samples_, outputs_}, false, db_);
+    LinearBackwardWeights({x_.data(), samples_, inputs_}, dz, false, {dw_.data(), inputs_, outputs_}, threads_);
     LinearBackwardInput(dz, {w_.data(), inputs_, outputs_}, {dx_.data(), samples_, inputs_}, threads_);
   }
   void Product() {

@@ -30,8 +30,7 @@ void BlockModel::Rep::BackEmbedding(size_t index, const MicroBatchState& batch, 
 std::span<float> BlockModel::Rep::BackWeights(size_t index, Matrix x, Matrix dz) {
   const ParameterSpec& spec = operations_[index].parameters.front();
   const std::span<float> dw = dense_.Gradient(first_dense_[index]);
-  LinearBackwardWeights(x, dz, touched_[index], {dw.data(), spec.rows, spec.columns},
-                        dense_.Gradient(first_dense_[index] + 1), *threads_);
+  LinearBackwardWeights(x, dz, touched_[index], {dw.data(), spec.rows, spec.columns}, *threads_);
   touched_[index] = true;
   return dw;
 }
@@ -39,19 +38,26 @@ std::span<float> BlockModel::Rep::BackWeights(size_t index, Matrix x, Matrix dz)
 void BlockModel::Rep::BackFullyConnected(size_t index, const MicroBatchState& batch, Gradient gradient) {
   const Operation& operation = operations_[index];
   const int64_t samples = batch.features.samples;
-  if (operation.activation != Activation::kNone) {
+  const int64_t width = operation.output_width;
+  const bool drops = operation.dropout > 0, has_activation = operation.activation != Activation::kNone;
+  if (has_activation) {
     const Gradient dy = gradient;
-    if (dy.buffer < 0) gradient = gradients_.New(static_cast<size_t>(samples * operation.output_width));
+    if (dy.buffer < 0) gradient = gradients_.New(static_cast<size_t>(samples * width));
     const AlignedFloats& outputs = KeepsUndropped(operation) ? batch.kept[index] : batch.outputs[index];
-    ActivationBackward(operation.activation, {outputs.data(), samples, operation.output_width},
-                       {dy.data, samples, operation.output_width},
-                       {gradients_.Memory(gradient), samples, operation.output_width});
+    const Matrix y{outputs.data(), samples, width}, from{dy.data, samples, width};
+    const MutableMatrix to{gradients_.Memory(gradient), samples, width};
+    if (drops) {
+      ActivationBackward(operation.activation, y, from, to);
+    } else {
+      ActivationAndBiasBackward(operation.activation, y, from, to, touched_[index], BiasGradient(index));
+    }
   }
-  if (operation.dropout > 0) {
-    gradient = Writable(gradient, static_cast<size_t>(samples * operation.output_width));
-    Drop(batch, index, {gradients_.Memory(gradient), samples, operation.output_width});
+  if (drops) {
+    gradient = Writable(gradient, static_cast<size_t>(samples * width));
+    Drop(batch, index, {gradients_.Memory(gradient), samples, width});
   }
-  const Matrix dz{gradient.data, samples, operation.output_width};
+  const Matrix dz{gradient.data, samples, width};
+  if (drops || !has_activation) BiasBackward(dz, touched_[index], BiasGradient(index));
   const ParameterSpec& spec = operation.parameters.front();
   const std::span<float> dw = BackWeights(index, InputOf(batch, index), dz);
   if (operation.pass_first) {
@@ -108,6 +114,7 @@ void BlockModel::Rep::BackCross(size_t index, const MicroBatchState& batch, Grad
   const Gradient du = gradients_.New(floats), dx = gradients_.New(floats);
   const std::span<float> to_u{gradients_.Memory(du), floats}, to_x{gradients_.Memory(dx), floats};
   Multiply(dy, FloatsOf(batch, index, 0), to_u);
+  BiasBackward({to_u.data(), samples, width}, touched_[index], BiasGradient(index));
   BackWeights(index, InputOf(batch, index, last), {to_u.data(), samples, width});
   LinearBackwardInput({to_u.data(), samples, width}, Weights(step(batch.slot).version, index),
                       {to_x.data(), samples, width}, *threads_);

@@ -104,7 +104,8 @@ class BlockModel::Rep {
   void BackAdd(size_t index, const MicroBatchState& batch, Gradient gradient);
   void BackVectors(size_t index, const MicroBatchState& batch, Gradient gradient);
   void BackCross(size_t index, const MicroBatchState& batch, Gradient gradient);
-  // Adds to the gradients of the weights and the bias; returns the former.
+  std::span<float> BiasGradient(size_t index) { return dense_.Gradient(first_dense_[index] + 1); }
+  // Adds to the gradients of the weights, which it returns. Call it last: the bias's gradient must have been added to.
   std::span<float> BackWeights(size_t index, Matrix x, Matrix dz);
 
   const std::shared_ptr<ComputeThreads> threads_;

@@ -74,6 +74,22 @@ void Activate(Activation activation, MutableMatrix y) {
   }
 }
 
+void AddTo(float* to, const float* values, size_t size) {
+#pragma GCC ivdep
+  for (size_t i = 0; i < size; ++i) to[i] += values[i];
+}
+
+// `dz` may be `dy`.
+void ReluAndBiasRow(const float* y, const float* dy, float* dz, float* db, size_t size) {
+#pragma GCC ivdep
+  for (size_t i = 0; i < size; ++i) {
+    const float gradient = dy[i];  // read in any case: a read that depends on a branch is not vectorised
+    const float value = y[i] <= 0 ? 0 : gradient;
+    dz[i] = value;
+    db[i] += value;
+  }
+}
+
 }  // namespace
 
 void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation activation, MutableMatrix y,
@@ -112,16 +128,30 @@ void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatri
   }
 }
 
-void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw, std::span<float> db,
-                           ComputeThreads& threads) {
+void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw, ComputeThreads& threads) {
   threads.ForEach(
       dw.rows, 2 * x.rows * dw.columns,
       [&](int64_t first, int64_t end) { MultiplyRows(x, true, dz, false, accumulate ? 1 : 0, dw, first, end); },
       RowsTogether());
+}
+
+void BiasBackward(Matrix dz, bool accumulate, std::span<float> db) {
   if (!accumulate) std::ranges::fill(db, 0.0F);
-  for (int64_t row = 0; row < dz.rows; ++row) {
-    const float* gradient = dz.data + row * dz.columns;
-    for (size_t i = 0; i < db.size(); ++i) db[i] += gradient[i];
+  for (int64_t row = 0; row < dz.rows; ++row) AddTo(db.data(), dz.data + row * dz.columns, db.size());
+}
+
+void ActivationAndBiasBackward(Activation activation, Matrix y, Matrix dy, MutableMatrix out, bool accumulate,
+                               std::span<float> db) {
+  if (!accumulate) std::ranges::fill(db, 0.0F);
+  for (int64_t row = 0; row < y.rows; ++row) {
+    const int64_t at = row * y.columns;
+    float* const dz = out.data + at;
+    if (activation == Activation::kRelu) {
+      ReluAndBiasRow(y.data + at, dy.data + at, dz, db.data(), db.size());
+      continue;
+    }
+    ActivationBackward(activation, {y.data + at, 1, y.columns}, {dy.data + at, 1, y.columns}, {dz, 1, y.columns});
+    AddTo(db.data(), dz, db.size());
   }
 }
 

@@ -33,9 +33,13 @@ void LinearForward(Matrix x, Matrix w, std::span<const float> bias, Activation a
                    ComputeThreads& threads);
 // out = the gradient of the activation's input, where y was its output and dy is the gradient of y. `out` may be dy.
 void ActivationBackward(Activation activation, Matrix y, Matrix dy, MutableMatrix out);
-// dw = (accumulate ? dw : 0) + x' dz;  db = (accumulate ? db : 0) + column sums of dz.
-void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw, std::span<float> db,
-                           ComputeThreads& threads);
+// db = (accumulate ? db : 0) + column sums of dz.
+void BiasBackward(Matrix dz, bool accumulate, std::span<float> db);
+// Both in one pass over the values, with the same bits; `out` is dz, and may be dy.
+void ActivationAndBiasBackward(Activation activation, Matrix y, Matrix dy, MutableMatrix out, bool accumulate,
+                               std::span<float> db);
+// dw = (accumulate ? dw : 0) + x' dz
+void LinearBackwardWeights(Matrix x, Matrix dz, bool accumulate, MutableMatrix dw, ComputeThreads& threads);
 // dx = dz w'
 void LinearBackwardInput(Matrix dz, Matrix w, MutableMatrix dx, ComputeThreads& threads);
 
