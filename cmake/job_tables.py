@@ -51,6 +51,7 @@ FILES = {
 SKIPPED = {
     "model.task": "it says how labels are read: SchemaSpec::task",
     "training.sync": "the operator reads it into a plan: PlannerChoice::sync",
+    "program.scaling.measure": "the operator tells profilers what to measure: TrainedProgram::measures_sizes",
     "checkpoint.volume.hostPath": "pods see only the path at which it is mounted",
     **{f"checkpoint.volume.{kind}": "refused" for kind in
        ("emptyDir", "ephemeral", "gitRepo", "configMap", "secret", "downwardAPI", "projected", "image")},

@@ -171,6 +171,7 @@ absl::StatusOr<TrainingJob> TrainingJob::FromObject(const kube::Object& object) 
     TrainedProgram& trained = job.program.emplace();
     trained.image = program.String("image");
     program.Child("scaling").Read("units", trained.legal_units);
+    program.Child("scaling").Read("measure", trained.measures_sizes);
     program.Read("samplesPerStep", job.batch_size);
   }
   MEDLEY_RETURN_IF_ERROR(spec.status());

@@ -35,6 +35,7 @@ struct StorageAccess {
 struct TrainedProgram {
   std::string image;             // of trainers and profilers; empty: the operator's image of workers
   std::vector<int> legal_units;  // empty: any number
+  bool measures_sizes = true;    // a profiler also runs the processes of several units
 };
 
 struct TrainingJob {

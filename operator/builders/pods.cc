@@ -1,5 +1,8 @@
 #include "operator/builders/pods.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "common/base/hash.h"
@@ -14,6 +17,7 @@
 #include "operator/builders/template_overlay.h"
 #include "operator/builders/worker_share.h"
 #include "operator/builders/zone_pin.h"
+#include "operator/records/program_plan.h"
 
 namespace medley::ops {
 namespace {
@@ -175,6 +179,17 @@ bool NeedsAgent(const TrainingJob& job, const WorkerSettings& settings, const Sh
   });
 }
 
+// The sizes that a profiler of a program measures besides one unit, "2,4"; empty: none. On GPUs none: processes of
+// several units would share one, which collectives refuse.
+std::string SizesOf(const TrainingJob& job, const Shape& shape) {
+  if (shape.role != Role::kProfiler || !job.program || !job.program->measures_sizes || shape.pool == nullptr ||
+      shape.pool->cls == model::ResourceClass::kGpu) {
+    return "";
+  }
+  const int most = std::min(job.elasticity.max_units, shape.pool->limit);
+  return fmt::format("{}", fmt::join(SizesToMeasure(job.program->legal_units, job.elasticity.min_units, most), ","));
+}
+
 // Precedence, highest first: what Medley needs (contract.h, worker_env.h); the pool's selector, tolerations, unit and
 // unit.env; the template of the role; that of the job; that of the pool; the operator's defaults.
 void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape& shape, Json& spec) {
@@ -207,6 +222,9 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
                                   shape.role == Role::kCoordinator ? TerminationLog(container) : "",
                                   is_profiler,
                                   HasGpuImage(settings, shape) && shape.pool->unit_resources.contains(kGpuResource)};
+    if (const std::string sizes = SizesOf(job, shape); !sizes.empty()) {
+      SetEnv(env, {{"name", kSizesVariable}, {"value", sizes}});
+    }
     for (const Json& entry : WorkerEnv(settings, identity)) {
       // Only defaults, which pool and template may set:
       const bool is_default = entry["name"] == "OMP_NUM_THREADS" || entry["name"] == "MEDLEY_DEVICE";

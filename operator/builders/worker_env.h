@@ -53,6 +53,7 @@ inline constexpr char kGpuResource[] = "nvidia.com/gpu";
 // For the credentials that the pod is to find (credentials.h); it takes no others.
 inline constexpr char kFingerprintVariable[] = "MEDLEY_CREDENTIALS_FINGERPRINT";
 inline constexpr char kCoordinatorVariable[] = "MEDLEY_COORDINATOR";
+inline constexpr char kSizesVariable[] = "MEDLEY_PROFILE_SIZES";  // of a profiler of a program
 
 // Sets a variable of a container, whatever a template has set.
 void SetVariable(const std::string& name, const std::string& value, kube::Json& container);

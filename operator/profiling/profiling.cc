@@ -14,6 +14,7 @@
 #include "operator/builders/pods.h"
 #include "operator/records/left_result.h"
 #include "operator/records/profile_store.h"
+#include "operator/records/program_plan.h"
 
 namespace medley::ops::profiling {
 namespace {
@@ -157,16 +158,15 @@ Decision CheckEnded(const World& world, const Memory& memory, const Options& opt
                 {Stage::kRefused, Reason::kProfileFailed, how + ". A retry will not help", cause});
   }
   const auto json = ProfileJsonInLog(log);
-  const absl::Status valid = json.ok() ? ParseProfile(*json, world.pool->name).status() : json.status();
-  if (!valid.ok()) {
-    return Fail(
-        world, memory, options,
-        {Stage::kFailed, Reason::kProfileUnreadable, "printed no profile that can be read", base::Message(valid)});
+  const absl::StatusOr<model::Profile> profile =
+      json.ok() ? ParseProfile(*json, world.pool->name) : absl::StatusOr<model::Profile>(json.status());
+  if (!profile.ok()) {
+    return Fail(world, memory, options,
+                {Stage::kFailed, Reason::kProfileUnreadable, "printed no profile that can be read",
+                 base::Message(profile.status())});
   }
-  Decision decision;
-  decision.step = Step::kStore;
-  decision.profile = *json;
-  decision.events.push_back({false, "Profiled", "The layers were measured on pool " + world.pool->name + "."});
+  Decision decision{.step = Step::kStore, .profile = *json};
+  decision.events.push_back({false, "Profiled", MeasuredWords(*profile, world.pool->name)});
   return decision;
 }
 

@@ -9,14 +9,19 @@
 #include <string>
 #include <tuple>
 
+#include "common/base/figure.h"
 #include "common/model/execution_plan.h"
 #include "common/model/plan_result.h"
 #include "common/model/planning.h"
+#include "common/model/profile.h"
 
 namespace medley::ops {
 namespace {
 
 constexpr double kHour = 3600;
+constexpr double kSpreadOfShape = 0.1;  // of what a profiler says of several units
+constexpr int kEasyUnits = 4;           // whose processes one unit can well run
+constexpr int kMostUnits = 8;
 
 struct Choice {
   const model::Resource* resource = nullptr;
@@ -28,14 +33,17 @@ struct Choice {
   double usd() const { return seconds / kHour * usd_per_hour * (1 + lost); }
 };
 
+double StepSeconds(const model::LayerProfile& profile, int units) {
+  return profile.compute_seconds * (1 - profile.compute_parallel + profile.compute_parallel / units) +
+         profile.sync_seconds * std::log2(units);
+}
+
 // On `units` of the pool; 0: it was not measured.
 double StepSeconds(const model::PlanRequest& request, const std::string& pool, int units) {
   double seconds = 0;
   for (const model::Layer& layer : request.model.layers) {
     for (const model::LayerProfile& profile : layer.profiles) {
-      if (profile.resource_type != pool) continue;
-      seconds += profile.compute_seconds * (1 - profile.compute_parallel + profile.compute_parallel / units) +
-                 profile.sync_seconds * std::log2(units);
+      if (profile.resource_type == pool) seconds += StepSeconds(profile, units);
     }
   }
   return seconds;
@@ -128,11 +136,20 @@ model::ExecutionPlan ExecutionPlanOf(const model::PlanRequest& request, const Ch
 }
 
 // What is known of the pool: what the job measured, and on one unit, unless it did that, what the profiler measured.
-std::vector<SizeMeasure> MeasuresOf(const model::LayerProfile& profile, const MeasuredSizes& measured) {
-  std::vector<SizeMeasure> all;
+// How the program scales according to the profiler counts little: it has not seen the network.
+std::vector<model::SizeMeasure> MeasuresOf(const model::LayerProfile& profile, const MeasuredSizes& measured) {
+  std::vector<model::SizeMeasure> all;
   if (const auto own = measured.find(profile.resource_type); own != measured.end()) all = own->second;
-  if (std::ranges::count(all, 1, &SizeMeasure::units) == 0) {
+  double ratio = 1;  // of the units that the job has, to that of the profiler
+  if (const auto one = std::ranges::find(all, 1, &model::SizeMeasure::units); one != all.end()) {
+    ratio = one->seconds / profile.compute_seconds;
+  } else {
     all.push_back({1, profile.compute_seconds, profile.spread});
+  }
+  if (profile.compute_parallel >= 1 && profile.sync_seconds <= 0) return all;  // only one unit was measured
+  for (const int units : {2, 4}) {
+    if (std::ranges::count(all, units, &model::SizeMeasure::units) > 0) continue;
+    all.push_back({units, ratio * StepSeconds(profile, units), std::max(profile.spread, kSpreadOfShape)});
   }
   return all;
 }
@@ -142,17 +159,18 @@ std::vector<SizeMeasure> MeasuresOf(const model::LayerProfile& profile, const Me
 void SetScaling(model::Model& model, const MeasuredSizes& measured) {
   if (measured.empty()) return;
   for (model::Layer& layer : model.layers) {
-    std::map<std::string, ScalingCurve> curves;
-    const ScalingCurve* widest = nullptr;
+    std::map<std::string, model::ScalingCurve> curves;
+    const model::ScalingCurve* widest = nullptr;
     for (const model::LayerProfile& profile : layer.profiles) {
       if (profile.compute_seconds <= 0) continue;
-      const ScalingCurve& curve = curves[profile.resource_type] = FitScaling(MeasuresOf(profile, measured));
+      const model::ScalingCurve& curve = curves[profile.resource_type] =
+          model::FitScaling(MeasuresOf(profile, measured));
       if (widest == nullptr || curve.sizes > widest->sizes) widest = &curve;
     }
     for (model::LayerProfile& profile : layer.profiles) {
       const auto found = curves.find(profile.resource_type);
       if (found == curves.end()) continue;
-      ScalingCurve curve = found->second;
+      model::ScalingCurve curve = found->second;
       if (curve.sizes == 1 && widest->sizes > 1 && widest->Seconds(1) > 0) {
         // The one size may be any: where only the shape is known, both curves meet there.
         const int units = MeasuresOf(profile, measured).front().units;
@@ -166,6 +184,32 @@ void SetScaling(model::Model& model, const MeasuredSizes& measured) {
       profile.spread = curve.spread;
     }
   }
+}
+
+std::string MeasuredWords(const model::Profile& profile, const std::string& pool) {
+  const bool program = profile.model.layers.size() == 1 && profile.model.layers.front().kind == "PROGRAM";
+  if (!program) return fmt::format("The layers were measured on pool {}.", pool);
+  for (const model::LayerProfile& numbers : profile.model.layers.front().profiles) {
+    if (numbers.resource_type != pool) continue;
+    const std::string one = fmt::format("The program was measured on pool {}: {} s a step on one unit", pool,
+                                        base::Figure(StepSeconds(numbers, 1)));
+    if (numbers.compute_parallel >= 1 && numbers.sync_seconds <= 0) return one + ".";
+    return fmt::format("{}, {} on two and {} on four as their processes compute on one.", one,
+                       base::Figure(StepSeconds(numbers, 2)), base::Figure(StepSeconds(numbers, 4)));
+  }
+  return fmt::format("The program was measured on pool {}.", pool);
+}
+
+std::vector<int> SizesToMeasure(const std::vector<int>& legal_units, int least, int most) {
+  std::vector<int> sizes;
+  for (int units = std::max(2, least); units <= std::min(most, kMostUnits); ++units) {
+    if (legal_units.empty() || std::ranges::find(legal_units, units) != legal_units.end()) sizes.push_back(units);
+  }
+  const auto easy = std::ranges::find_if(sizes.rbegin(), sizes.rend(), [](int units) { return units <= kEasyUnits; });
+  if (sizes.empty()) return {};
+  const int largest = easy == sizes.rend() ? sizes.front() : *easy;
+  if (largest == sizes.front()) return {largest};
+  return {sizes.front(), largest};
 }
 
 model::PlanResult PlanProgram(const model::PlanRequest& request, const std::vector<int>& legal_units,

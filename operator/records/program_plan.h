@@ -10,20 +10,29 @@
 #include <vector>
 
 #include "common/model/forward.h"
-#include "operator/records/scaling_curve.h"
+#include "common/model/scaling_curve.h"
 
 namespace medley::ops {
 
 // How long steps took, by pool.
-using MeasuredSizes = std::map<std::string, std::vector<SizeMeasure>>;
+using MeasuredSizes = std::map<std::string, std::vector<model::SizeMeasure>>;
 
 // What part of the paid time the losses of one unit cost, by pool (interruptions.h); absent: nothing.
 using LostShares = std::map<std::string, double>;
 
 // Puts a scaling curve for each pool into the profile of a program, whose compute_seconds are those of a step on one
 // unit: compute_seconds (1 - compute_parallel + compute_parallel / k) + sync_seconds log2 k. A pool that was measured
-// on one number of units only scales as the pool that was measured on most does, where there is one.
+// on one number of units only scales as the pool that was measured on most does, where there is one. The profiler's own
+// curve counts where the job has not measured.
 void SetScaling(model::Model& model, const MeasuredSizes& measured);
+
+// The numbers of units, above 1, whose processes a profiler runs on one unit, so that a first plan knows how the
+// program scales: the smallest that a plan may have, and the largest that is not much work to measure. `least`, `most`:
+// of the job on the pool; `legal_units`: as below. Empty: a plan can only have one unit.
+std::vector<int> SizesToMeasure(const std::vector<int>& legal_units, int least, int most);
+
+// That the pool was measured, as a sentence, with what the profile of a program says of it.
+std::string MeasuredWords(const model::Profile& profile, const std::string& pool);
 
 // `request`: its model is the one layer of the program's profile, with its scaling curves (SetScaling).
 // `legal_units`: the sizes that may be chosen; empty: any. The best by the request's objective within its

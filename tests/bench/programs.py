@@ -2,10 +2,10 @@
 """What plans of a program promise after profiling, and what they reach: the DDP example on 2 pools x 3 numbers of units, run for
 real by `medley run`.
 
-  tests/bench/programs.py [--seconds 20] [--case east-2]... [--measure] [--out build/programs.json]
+  tests/bench/programs.py [--seconds 20] [--case east-2]... [--measure] [--naive] [--out build/programs.json]
 
-A profiler runs the program on one unit of a pool; the plan has so many units of that pool; after a warm-up the samples of --seconds
-are counted. Nothing else should run: units are parts of the cores of this machine. Needs `./dev programs`, PyTorch and writable
+A profiler runs the program on one unit of a pool, and the processes of so many units on it as the plan will have of that pool (ADR 107);
+after a warm-up the samples of --seconds are counted. --naive: only on one unit, so that k units are taken to be k times as fast. Nothing else should run: units are parts of the cores of this machine. Needs `./dev programs`, PyTorch and writable
 cgroups. About a minute and a half a case. Exit status: 0 if each error is at most 10 %.
 """
 import argparse
@@ -21,7 +21,7 @@ SIZES = (1, 2, 4)
 CASES = {f"{pool}-{units}": (pool, units) for pool in POOLS for units in SIZES}
 
 
-def texts(case):
+def texts(case, naive):
     pool, units = CASES[case]
     cores, usd = POOLS[pool]
     script = os.path.join(prediction.ROOT, "examples/programs/ddp-mnist/train.py")
@@ -29,7 +29,7 @@ def texts(case):
     documents = [
         {"apiVersion": "medley.dev/v1alpha1", "kind": "ResourcePool",
          "metadata": {"name": pool, "annotations": {"run.medley.dev/simulate": "true"}},
-         "spec": {"class": "CPU", "unit": {"resources": {"cpu": cores, "memory": "1Gi"}},
+         "spec": {"class": "CPU", "unit": {"resources": {"cpu": cores, "memory": "3Gi"}},
                   "nodeSelector": {"medley.dev/machine": pool}, "limit": units, "price": {"usdPerUnitHour": usd}}},
         {"apiVersion": "medley.dev/v1alpha1", "kind": "TrainingJob",
          "metadata": {"name": "bench", "annotations": {"run.medley.dev/scenario": "scenario.yaml"}},
@@ -38,7 +38,7 @@ def texts(case):
                               "samplesPerStep": 256, "steps": steps,
                               "progress": {"log": r"step (?P<step>\d+) loss (?P<loss>[\d.]+)"},
                               "checkpoint": {"signal": "SIGUSR1", "deadline": "20s", "done": {"file": "/checkpoints/ddp/latest.pt"}},
-                              "scaling": {"units": [units]}},
+                              "scaling": {"units": [units], "measure": not naive}},
                   "checkpoint": {"interval": "1h"}, "objective": {"minimize": "Usd"}, "resources": {"pools": [pool]},
                   "elasticity": {"minUnits": units, "maxUnits": units, "replan": {"onPriceChange": False}}}}]
     return "\n---\n".join(json.dumps(document) for document in documents), "steps: []\n"
@@ -54,13 +54,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=20, help="of each measurement")
     parser.add_argument("--case", action="append", choices=sorted(CASES), help="all unless given")
     parser.add_argument("--measure", action="store_true", help="measure profiles that an earlier run has kept")
+    parser.add_argument("--naive", action="store_true", help="measure one unit only")
     parser.add_argument("--programs", default=os.path.join(prediction.ROOT, "build/bin"), help="folder of medley and what it starts")
     parser.add_argument("--out", default=os.path.join(prediction.ROOT, "build/programs.json"))
     options = parser.parse_args()
     rows, failed = [], []
     for case in options.case or CASES:
         try:
-            row = Run("program-" + case, options, texts(case)).measure()
+            row = Run("program-" + case, options, texts(case, options.naive)).measure()
         except (RuntimeError, OSError, KeyError, ValueError) as failure:
             print(f"programs: {case}: {failure}", file=sys.stderr, flush=True)
             failed.append(case)

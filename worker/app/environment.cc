@@ -1,5 +1,6 @@
 #include "worker/app/environment.h"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -40,6 +41,26 @@ absl::StatusOr<base::nanoseconds> ProfileTime(const GetVariable& get, base::nano
     return base::InvalidArgument("{}: must be from 100ms to 10m, is '{}'", kVariable, *text);
   }
   return *time;
+}
+
+// "2,4": numbers of units above 1, at most 64. Empty when it is not set.
+absl::StatusOr<std::vector<int>> ProfileSizes(const GetVariable& get) {
+  constexpr char kVariable[] = "MEDLEY_PROFILE_SIZES";
+  constexpr int kMost = 64;
+  const std::string text = get(kVariable).value_or("");
+  std::vector<int> sizes;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    int units = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), units);
+    if (error != std::errc() || end != word.data() + word.size() || units < 2 || units > kMost) {
+      return base::InvalidArgument("{}: must be numbers from 2 to {} with commas between them, is '{}'", kVariable,
+                                   kMost, text);
+    }
+    sizes.push_back(units);
+  }
+  return sizes;
 }
 
 // 0 when it is not set.
@@ -141,6 +162,7 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   MEDLEY_ASSIGN_OR_RETURN(env.share_memory, Switch(get, "MEDLEY_SHARE_MEMORY", true));
   MEDLEY_ASSIGN_OR_RETURN(env.plain_nccl, Switch(get, "MEDLEY_PLAIN_NCCL", false));
   MEDLEY_ASSIGN_OR_RETURN(env.profile_time, ProfileTime(get, env.profile_time));
+  MEDLEY_ASSIGN_OR_RETURN(env.profile_sizes, ProfileSizes(get));
   const std::string device = get("MEDLEY_DEVICE").value_or("auto");
   if (device != "auto" && device != "cpu" && device != "cuda") {
     return base::InvalidArgument("MEDLEY_DEVICE: must be auto, cpu or cuda, is '{}'", device);

@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/model/job_spec.h"
@@ -44,6 +45,7 @@ struct Environment {
   bool plain_nccl = false;            // MEDLEY_PLAIN_NCCL (0 or 1): NCCL may connect machines of an encrypted job
   // How long a profiler measures (MEDLEY_PROFILE_TIME): ProfilerOptions::budget_seconds.
   base::nanoseconds profile_time = std::chrono::seconds(6);
+  std::vector<int> profile_sizes;             // MEDLEY_PROFILE_SIZES: MeasureOptions::sizes
   DeviceChoice device = DeviceChoice::kAuto;  // MEDLEY_DEVICE
   std::filesystem::path checkpoint_root;      // or an address in an object store
   Volume checkpoints;                         // of checkpoint_root; main() opens it

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "common/base/memory_limit.h"
 #include "common/base/status.h"
 #include "worker/agent/agent_role.h"
 #include "worker/agent/measure_program.h"
@@ -61,6 +62,8 @@ absl::StatusOr<int> RunProgramProfilerRole(const Environment& env, const std::st
   options.profile_id = IdentityOf(env.spec_json).profile;
   options.pool = env.pool;
   options.processes = ProcessesOf(*env.spec.program);
+  options.sizes = env.profile_sizes;
+  options.memory_bytes = base::MemoryLimit();
   options.environment = OwnEnvironment();
   if (const auto quota = CgroupQuota("/")) {
     options.cores = quota->cores;

@@ -69,6 +69,32 @@ TEST_F(ProgramPodsTest, AnImageOfTheUserGetsTheAgentFromMedleys) {
   }
 }
 
+// The job may have 1 to `most` units of a pool of 8.
+TEST_F(ProgramPodsTest, AProfilerKnowsWhichSizesAPlanMayHave) {
+  const auto sizes = [this](const kube::Json& scaling, int least, int most, bool gpu) -> std::string {
+    job_["spec"]["program"]["scaling"] = scaling;
+    job_["spec"]["elasticity"]["minUnits"] = least;
+    job_["spec"]["elasticity"]["maxUnits"] = most;
+    ResourcePool pool = SamplePool();
+    pool.limit = 8;
+    pool.cls = gpu ? model::ResourceClass::kGpu : model::ResourceClass::kCpu;
+    const kube::Object pod = ProfilerPod(ReadJob(job_), pool, settings_);
+    for (const Json& entry : pod.At("/spec/containers/0/env")) {
+      if (entry["name"] == "MEDLEY_PROFILE_SIZES") return entry["value"];
+    }
+    return "";
+  };
+  EXPECT_EQ(sizes({{"units", {1, 2, 4, 8}}}, 1, 8, false), "2,4");
+  EXPECT_EQ(sizes({{"units", {1, 2, 4, 8}}}, 1, 2, false), "2");
+  EXPECT_EQ(sizes({{"units", {1, 8}}}, 1, 64, false), "8") << "the pool has 8";
+  EXPECT_EQ(sizes({{"units", {1, 16}}}, 1, 64, false), "");
+  EXPECT_EQ(sizes(Json::object(), 1, 64, false), "2,4");
+  EXPECT_EQ(sizes(Json::object(), 6, 64, false), "6");
+  EXPECT_EQ(sizes(Json::object(), 1, 1, false), "");
+  EXPECT_EQ(sizes({{"units", {1, 2}}, {"measure", false}}, 1, 2, false), "");
+  EXPECT_EQ(sizes({{"units", {1, 2}}}, 1, 2, true), "") << "processes of several units cannot share a GPU";
+}
+
 TEST_F(ProgramPodsTest, ATemplateMayChooseTheImageButNotWhatItStarts) {
   job_["spec"]["program"].erase("image");
   for (const auto& [role, pod] : Pods()) EXPECT_FALSE(pod.contains("initContainers")) << role << ": it has the agent";

@@ -99,6 +99,29 @@ TEST(ProgramPlanTest, TheMeasuredSizeIsPredictedAsMeasured) {
   EXPECT_NEAR(PlanProgram(request, {}).plan->throughput, 5, 0.05);
 }
 
+// What the profiler says of several units holds until the job has measured, and then bends to it.
+TEST(ProgramPlanTest, TheProfilersCurveIsPlannedWithAndCorrected) {
+  model::PlanRequest request;
+  AddPool("slow", 1, 1, 4, request);
+  model::LayerProfile& profile = request.model.layers[0].profiles[0];
+  profile.compute_parallel = 0.6;  // seconds: 1, 0.7 and 0.55 on 1, 2 and 4 units
+  profile.spread = 0.01;
+  const auto on = [](model::PlanRequest asked, int units) {
+    asked.constraints.min_units = asked.constraints.max_units = units;
+    return 10 / PlanProgram(asked, {}).plan->throughput;
+  };
+  EXPECT_NEAR(on(request, 4), 0.55, 1e-9);
+  model::PlanRequest measured = request;
+  SetScaling(measured.model, {{"slow", {{2, 0.9, 0.01}}}});
+  EXPECT_NEAR(on(measured, 2), 0.9, 0.02);
+  EXPECT_NEAR(on(measured, 1), 1, 0.02);
+  EXPECT_GT(on(measured, 4), 0.6) << "the network costs what the profiler has not seen";
+  // Units that are half as fast as the profiler's are so on each number of them.
+  measured = request;
+  SetScaling(measured.model, {{"slow", {{1, 2, 0.01}}}});
+  EXPECT_NEAR(on(measured, 4), 1.1, 0.02);
+}
+
 // Against all pools and sizes, computed in another way.
 TEST(ProgramPlanTest, NoChoiceIsBetter) {
   std::mt19937 random(7);

@@ -262,5 +262,87 @@ TEST_F(ProgramRunTest, AProgramIsMeasuredWithoutTouchingWhatTheJobSaved) {
   EXPECT_EQ(profile->samples_per_epoch, 800);
 }
 
+// Four processes share the processors of the unit, so a step takes four times as long here as on four units.
+TEST_F(ProgramRunTest, TheProcessesOfSeveralUnitsAreMeasuredOnOne) {
+  MeasureOptions options;
+  options.program = program_;
+  options.program.steps = 1000000;
+  // Each rank computes its share of a step and a part that all repeat, and waits for the others.
+  options.program.command = {"python3", "-c", R"(
+import os, socket, sys, time
+world, rank = int(os.environ["WORLD_SIZE"]), int(os.environ["RANK"])
+address = "127.0.0.1", int(os.environ["MASTER_PORT"])
+open(os.environ["FOLDER"] + f"/rank-{rank}-of-{world}-{os.path.basename(sys.argv[1])}", "w")
+def connect():
+    while True:
+        try: return socket.create_connection(address)
+        except OSError: time.sleep(0.01)
+if rank == 0:
+    server = socket.create_server(address)
+    peers = [server.accept()[0] for _ in range(world - 1)]
+else:
+    peers = [connect()]
+for step in range(1, 1000000):
+    for _ in range(400000 // world + 100000): pass
+    if rank: peers[0].send(b"x")
+    for peer in peers: peer.recv(1)
+    if rank == 0:
+        for peer in peers: peer.send(b"x")
+        print(f"step {step}", flush=True)
+)",
+                             "/checkpoints/run"};
+  options.checkpoint_folder = "/checkpoints";
+  options.scratch = folder_ / "scratch";
+  options.pool = "small";
+  options.sizes = {2, 4};
+  options.cores = 0.01;  // so that they count as waiting for it on any machine
+  options.environment = {"PATH=/usr/bin:/bin", "FOLDER=" + folder_.string()};
+  options.clock = &clock_;
+  const auto profile = MeasureProgram(options);
+  ASSERT_THAT(profile, IsOk());
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "rank-0-of-1-run"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "rank-3-of-4-run"));
+  const model::LayerProfile& numbers = profile->model.layers[0].profiles.at(0);
+  // Each of four computes a fifth of a step and its share of the rest, so 0.4 of it, and talks; 0.25 would be without
+  // the part that all repeat, and 1.6 what this unit takes for all of them.
+  const double on_four = numbers.compute_seconds * (1 - 0.75 * numbers.compute_parallel) + 2 * numbers.sync_seconds;
+  EXPECT_GT(on_four / numbers.compute_seconds, 0.33);
+  EXPECT_LT(on_four / numbers.compute_seconds, 0.6);
+}
+
+TEST_F(ProgramRunTest, ASizeThatCannotBeMeasuredIsLeftOut) {
+  MeasureOptions options;
+  options.program = program_;
+  options.program.steps = 100000;
+  options.program.command = {
+      "sh", "-c", R"([ $WORLD_SIZE = 1 ] || exit 3; i=0; while :; do i=$((i+1)); echo step $i; sleep 0.01; done)"};
+  options.scratch = folder_ / "scratch";
+  options.pool = "small";
+  options.sizes = {2};
+  options.environment = {"PATH=/usr/bin:/bin"};
+  options.clock = &clock_;
+  auto profile = MeasureProgram(options);
+  ASSERT_THAT(profile, IsOk());
+  EXPECT_EQ(profile->model.layers[0].profiles.at(0).compute_parallel, 1) << "as if nothing were known of two";
+  // One that would need more memory than the unit has is not even started.
+  options.program.command[2] =
+      R"(echo $WORLD_SIZE >> $FOLDER/sizes; i=0; while :; do i=$((i+1)); echo step $i; sleep 0.01; done)";
+  options.environment.push_back("FOLDER=" + folder_.string());
+  options.memory_bytes = 1 << 10;
+  profile = MeasureProgram(options);
+  ASSERT_THAT(profile, IsOk());
+  EXPECT_EQ(Written("sizes"), "1\n");
+}
+
+TEST(SecondsOnUnitsTest, ProcessesThatWaitForTheProcessorDoNotOnUnitsOfTheirOwn) {
+  const TimedRun one{.seconds = 0.4, .processor_seconds = 0.1, .cores = 0.25};
+  // On a full unit of a quarter of a core: 0.14 s of processor time for all, a third of it on each of three.
+  const TimedRun three{.seconds = 0.56, .processor_seconds = 0.14, .cores = 0.25};
+  EXPECT_NEAR(SecondsOnUnits(one, three, 3, 0.25), 0.4 * 0.14 / 0.3, 1e-12);
+  // A unit of four cores has room for three such processes, so what they wait for is one another.
+  EXPECT_EQ(SecondsOnUnits(one, three, 3, 4), 0.56);
+  EXPECT_EQ(SecondsOnUnits({.seconds = 0.4, .cores = 0.25}, three, 3, 0.25), 0) << "nobody knows";
+}
+
 }  // namespace
 }  // namespace medley::worker

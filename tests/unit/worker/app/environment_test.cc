@@ -67,6 +67,17 @@ TEST_F(EnvironmentTest, KnowsHowLongToMeasure) {
   }
 }
 
+TEST_F(EnvironmentTest, KnowsWhichSizesOfAProgramToMeasure) {
+  EXPECT_THAT(Read()->profile_sizes, testing::IsEmpty());
+  variables_["MEDLEY_PROFILE_SIZES"] = "2,16";
+  EXPECT_THAT(Read()->profile_sizes, testing::ElementsAre(2, 16));
+  for (const char* wrong : {"1", "2,,4", "-2", "65", "2;4", "two"}) {
+    variables_["MEDLEY_PROFILE_SIZES"] = wrong;
+    EXPECT_THAT(Read(), StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("MEDLEY_PROFILE_SIZES: ")))
+        << wrong;
+  }
+}
+
 TEST_F(EnvironmentTest, PathsOfTheSpecAreThoseOfThisMachine) {
   variables_["MEDLEY_PATH_MAP"] = "/data=/home/me/files";
   const auto csv = Read();

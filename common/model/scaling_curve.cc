@@ -1,4 +1,4 @@
-#include "operator/records/scaling_curve.h"
+#include "common/model/scaling_curve.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-namespace medley::ops {
+namespace medley::model {
 namespace {
 
 constexpr int kTerms = 3;
@@ -104,4 +104,4 @@ ScalingCurve FitScaling(std::span<const SizeMeasure> measures) {
   return curve;
 }
 
-}  // namespace medley::ops
+}  // namespace medley::model

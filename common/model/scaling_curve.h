@@ -8,7 +8,7 @@
 
 #include <span>
 
-namespace medley::ops {
+namespace medley::model {
 
 // A step as measured on one number of units.
 struct SizeMeasure {
@@ -31,4 +31,4 @@ struct ScalingCurve {
 // not enough, what communication costs. `measures`: at least one.
 ScalingCurve FitScaling(std::span<const SizeMeasure> measures);
 
-}  // namespace medley::ops
+}  // namespace medley::model

@@ -1,5 +1,5 @@
 // Fits against curves that are known, with noise.
-#include "operator/records/scaling_curve.h"
+#include "common/model/scaling_curve.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-namespace medley::ops {
+namespace medley::model {
 namespace {
 
 std::vector<SizeMeasure> Measure(const ScalingCurve& truth, const std::vector<int>& sizes, double noise,
@@ -85,4 +85,4 @@ TEST(ScalingCurveTest, ExactMeasurementsCountMore) {
 }
 
 }  // namespace
-}  // namespace medley::ops
+}  // namespace medley::model
