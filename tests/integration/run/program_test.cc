@@ -3,6 +3,8 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
 
 #include "tests/integration/run/run_fixture.h"
 
@@ -117,6 +119,7 @@ expect: {rescales: 1, recoveries: 1}
   EXPECT_EQ(WaitForEnd(*run, base::seconds(240)), "exit code 0") << Output();
   const std::string output = Output();
   EXPECT_THAT(output, HasSubstr("the program runs without a container"));
+  EXPECT_THAT(output, HasSubstr("Profiled: The program was measured on pool west"));
   EXPECT_THAT(output, HasSubstr("from planner program"));
   EXPECT_THAT(output, HasSubstr("was killed by SIGKILL"));
   EXPECT_THAT(output, HasSubstr("3,200 of 3,200"));
@@ -127,6 +130,24 @@ expect: {rescales: 1, recoveries: 1}
   EXPECT_EQ(state["step"], 400);
   EXPECT_EQ(state["sum"], 400);
   EXPECT_TRUE(NoProcessIsLeft());
+}
+
+// Half of a step is repeated on each unit, so two are far from twice as fast as one, and the first plan knows it.
+TEST_F(ProgramJobTest, TheFirstPlanKnowsHowTheProgramScales) {
+  Scenario("");
+  const std::string command =
+      fmt::format("[python3, {}, \"300\"]", (Source() / "tests/data/programs/half_repeated.py").string());
+  EXPECT_EQ(RunManifest(Job(command, 300, "    scaling: {units: [1, 2]}")), "exit code 0") << Output();
+  const std::string output = Output();
+  EXPECT_THAT(output, HasSubstr("as their processes compute on one.")) << "of each pool";
+  // "... east: 0.05 s a step on one unit, 0.0375 on two and ..."
+  std::smatch seconds;
+  ASSERT_TRUE(
+      std::regex_search(output, seconds, std::regex(R"(pool east: ([\d.]+) s a step on one unit, ([\d.]+) on two)")))
+      << output;
+  const double ratio = std::stod(seconds[2]) / std::stod(seconds[1]);
+  EXPECT_GT(ratio, 0.62) << "0.75 without noise; 0.5 if nothing were known of two";
+  EXPECT_LT(ratio, 0.95);
 }
 
 TEST_F(ProgramJobTest, SaysWhyAProgramCannotRun) {
