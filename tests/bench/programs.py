@@ -5,10 +5,15 @@ real by `medley run`.
   tests/bench/programs.py [--seconds 20] [--case east-2]... [--measure] [--naive] [--out build/programs.json]
 
 A profiler runs the program on one unit of a pool, and the processes of so many units on it as the plan will have of that pool (ADR 107);
-after a warm-up the samples of --seconds are counted. --naive: only on one unit, so that k units are taken to be k times as fast. Nothing else should run: units are parts of the cores of this machine. Needs `./dev programs`, PyTorch and writable
-cgroups. About a minute and a half a case. Exit status: 0 if each error is at most 10 %.
+after a warm-up the samples of --seconds are counted. --naive: only on one unit, so that k units are taken to be k times as fast.
+Other work on the machine changes the times of both, but hardly the processor time that a step takes of a unit. It is shown too, as the
+profiler has counted it and as the ranks used it.
+
+Nothing else should run: units are parts of the cores of this machine. Needs `./dev programs`, PyTorch and writable cgroups. About a
+minute and a half a case. Exit status: 0 if each error is at most 10 %.
 """
 import argparse
+import glob
 import json
 import os
 import sys
@@ -16,6 +21,7 @@ import sys
 import prediction
 
 WORST = 0.10
+BATCH = 256
 POOLS = {"east": ("250m", "0.10"), "west": ("150m", "0.05")}
 SIZES = (1, 2, 4)
 CASES = {f"{pool}-{units}": (pool, units) for pool in POOLS for units in SIZES}
@@ -35,7 +41,7 @@ def texts(case, naive):
          "metadata": {"name": "bench", "annotations": {"run.medley.dev/scenario": "scenario.yaml"}},
          "spec": {"program": {"command": ["/usr/bin/python3", script, "--data", os.path.join(prediction.ROOT, "examples/lenet"),
                                           "--checkpoints", "/checkpoints/ddp", "--steps", str(steps)],
-                              "samplesPerStep": 256, "steps": steps,
+                              "samplesPerStep": BATCH, "steps": steps,
                               "progress": {"log": r"step (?P<step>\d+) loss (?P<loss>[\d.]+)"},
                               "checkpoint": {"signal": "SIGUSR1", "deadline": "20s", "done": {"file": "/checkpoints/ddp/latest.pt"}},
                               "scaling": {"units": [units], "measure": not naive}},
@@ -44,9 +50,31 @@ def texts(case, naive):
     return "\n---\n".join(json.dumps(document) for document in documents), "steps: []\n"
 
 
+def counted(case, units):
+    """Processor seconds that a step takes of each unit, by the profiler; None: it has not measured so many units."""
+    for path in glob.glob(os.path.join(prediction.ROOT, "build/prediction/program-" + case, "run/node/pods/*-profile-*/logs/worker/*.log")):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = [json.loads(line.split(" ", 1)[1]) for line in file if '"processor_seconds"' in line]
+        for line in lines:
+            if int(line.get("units", "1")) == units:
+                return float(line["processor_seconds"]) / units
+    return None
+
+
+def is_rank(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+            return "ddp-mnist/train.py" in file.read()
+    except OSError:
+        return False
+
+
 class Run(prediction.Run):
     def outcome(self, plan, points, before, after, cores=lambda pool: int(POOLS[pool][0].removesuffix("m")) / 1000):
-        return super().outcome(plan, points, before, after, cores)
+        ranks = {key for key in before if key in after and is_rank(key[1])}
+        seconds = sum(after[key] - before[key] for key in ranks)
+        steps = (points[-1][1] - points[0][1]) / BATCH
+        return {"used": seconds / steps / max(1, len({key[1] for key in ranks})), **super().outcome(plan, points, before, after, cores)}
 
 
 def main():
@@ -67,9 +95,12 @@ def main():
             failed.append(case)
             continue
         pool, units = CASES[case]
-        rows.append({"pool": pool, "units": units, **{name: row[name] for name in ("promised", "measured", "load", "mostOfAQuota")}})
+        rows.append({"pool": pool, "units": units, **{name: row[name] for name in ("promised", "measured", "load")}})
+        rows[-1].update(used=row["used"], counted=counted(case, units))
+        words = "the profiler has left it out" if rows[-1]["counted"] is None else f"{1000 * rows[-1]['counted']:.1f} ms counted"
         print(f"{pool} x {units}: promised {row['promised']:7.0f} samples/s, measured {row['measured']:7.0f} "
-              f"({100 * prediction.error_of(row):+.1f} %), load {row['load']:.1f}", flush=True)
+              f"({100 * prediction.error_of(row):+.1f} %), load {row['load']:.1f}; processor time a step and unit: {words}, "
+              f"{1000 * row['used']:.1f} ms used", flush=True)
     with open(options.out, "w", encoding="utf-8") as file:
         json.dump(rows, file, indent=1)
     worst = max((abs(prediction.error_of(row)) for row in rows), default=1)

@@ -24,7 +24,7 @@ struct MeasureOptions {
   std::string pool;
   int processes = 1;
   std::vector<int> sizes;  // numbers of units, above 1, that are measured besides one, in this order
-  base::nanoseconds sizes_time = base::seconds(60);  // one that would make `sizes` take longer than this is left out
+  base::nanoseconds sizes_time = base::seconds(80);  // one that would make `sizes` take longer than this is left out
   int64_t memory_bytes = 0;              // of the unit; 0: unknown. A size whose processes need more is left out
   std::vector<std::string> environment;  // of this process
   double cores = 0;                      // of the unit; 0: unknown
