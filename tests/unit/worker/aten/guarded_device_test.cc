@@ -3,12 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "common/base/testing/status_matchers.h"
+#include "tests/unit/worker/aten/device_checks.h"
 #include "tests/unit/worker/aten/exported_sample.h"
 #include "worker/aten/aten_block.h"
 #include "worker/aten/place.h"
@@ -21,7 +20,6 @@ namespace {
 using base::IsOk;
 using base::StatusIs;
 using device::GuardedMemory;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 Optimizer Adam() { return *MakeOptimizer("adam", 0.01); }
@@ -84,50 +82,22 @@ TEST(GuardedDeviceTest, AStepCopiesItsInputsAndALoss) {
   }
 }
 
-// A step leaves no memory behind. A thread of autograd frees its last part later: the least of some steps counts.
 TEST(GuardedDeviceTest, MemoryDoesNotGrow) {
   Trained trained("transformer");
   ASSERT_THAT(trained.Create(), IsOk());
-  const auto least = [&](int64_t first, int64_t end) {
-    size_t used = std::numeric_limits<size_t>::max();
-    for (int64_t step = first; step < end; ++step) {
-      EXPECT_THAT(trained.Step(step), IsOk());
-      used = std::min(used, Memory().used());
-    }
-    return used;
-  };
-  const size_t before = least(1, 11);
-  EXPECT_LE(least(11, 21), before);
+  ExpectNoGrowth([&](int64_t step) { return trained.Step(step); });
 }
 
 TEST(GuardedDeviceTest, AnAllocationThatFailsIsASentenceWhereverItIs) {
   Trained trained("conv");
-  int64_t failed = 0;
-  for (int64_t number = 1;; ++number) {
-    ASSERT_LT(number, 10'000);
-    const int64_t before = Memory().allocations();
-    Memory().FailAllocation(number);
-    absl::Status status = trained.Create();
-    if (status.ok()) status = trained.Step(1);
-    if (status.ok()) status = trained.block().KeepAgreed();
-    if (status.ok()) status = trained.block().SquaredNorm().status();
-    if (status.ok()) {
-      trained.block().Gradients();
-      status = trained.Step(2);
-    }
-    Memory().FailAllocation(0);
-    if (status.ok()) {
-      EXPECT_LT(Memory().allocations() - before, number) << "an allocation that failed was not noticed";
-      break;
-    }
-    ++failed;
-    ASSERT_THAT(status,
-                StatusIs(absl::StatusCode::kResourceExhausted,
-                         AllOf(HasSubstr("Tried to allocate "), HasSubstr(" bytes"), HasSubstr("training.batchSize"))))
-        << "allocation " << number;
-  }
-  std::printf("%ld allocations failed, one in each run\n", static_cast<long>(failed));
-  EXPECT_GT(failed, 50);
+  ExpectFailedAllocationsAreSentences([&]() -> absl::Status {
+    MEDLEY_RETURN_IF_ERROR(trained.Create());
+    MEDLEY_RETURN_IF_ERROR(trained.Step(1));
+    MEDLEY_RETURN_IF_ERROR(trained.block().KeepAgreed());
+    MEDLEY_RETURN_IF_ERROR(trained.block().SquaredNorm().status());
+    trained.block().Gradients();
+    return trained.Step(2);
+  });
 }
 
 TEST(GuardedDeviceTest, ADeviceThatFailsIsAnErrorOfTheStep) {

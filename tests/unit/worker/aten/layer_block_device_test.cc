@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "common/base/testing/status_matchers.h"
+#include "tests/unit/worker/aten/device_checks.h"
 #include "tests/unit/worker/aten/layer_chain.h"
 #include "tests/unit/worker/zoo/zoo_jobs.h"
 #include "worker/aten/testing/tested_device.h"
@@ -20,7 +20,6 @@ namespace {
 using base::IsOk;
 using base::StatusIs;
 using device::GuardedMemory;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int kGuardedSamples = 32;
@@ -101,20 +100,11 @@ TEST(LayerBlockDeviceTest, AStepWithItsTablesCopiesKeys) {
   }
 }
 
-// A step leaves no memory behind. A thread of autograd frees its last part later: the least of some steps counts.
 TEST(LayerBlockDeviceTest, MemoryDoesNotGrow) {
   const Graph graph = ZooGraph("dcn-v2");
   LayerChain chain(graph, OnDevice());
-  const auto least = [&](int64_t first, int64_t end) {
-    size_t used = std::numeric_limits<size_t>::max();
-    for (int64_t step = first; step < end; ++step) {
-      EXPECT_THAT(chain.Step(step, SomeSamples(graph, static_cast<uint64_t>(step), kGuardedSamples)), IsOk());
-      used = std::min(used, LayerMemory().used());
-    }
-    return used;
-  };
-  const size_t before = least(1, 11);
-  EXPECT_LE(least(11, 21), before);
+  ExpectNoGrowth(
+      [&](int64_t step) { return chain.Step(step, SomeSamples(graph, static_cast<uint64_t>(step), kGuardedSamples)); });
 }
 
 absl::Status TwoSteps(const Graph& graph, const Batch& batch) {
@@ -138,25 +128,7 @@ absl::Status TwoSteps(const Graph& graph, const Batch& batch) {
 TEST(LayerBlockDeviceTest, AnAllocationThatFailsIsASentenceWhereverItIs) {
   const Graph graph = ZooGraph("deepfm");
   const Batch batch = SomeSamples(graph, 5, kGuardedSamples);
-  int64_t failed = 0;
-  for (int64_t number = 1;; ++number) {
-    ASSERT_LT(number, 10'000);
-    const int64_t before = LayerMemory().allocations();
-    LayerMemory().FailAllocation(number);
-    const absl::Status status = TwoSteps(graph, batch);
-    LayerMemory().FailAllocation(0);
-    if (status.ok()) {
-      EXPECT_LT(LayerMemory().allocations() - before, number) << "an allocation that failed was not noticed";
-      break;
-    }
-    ++failed;
-    ASSERT_THAT(status,
-                StatusIs(absl::StatusCode::kResourceExhausted,
-                         AllOf(HasSubstr("Tried to allocate "), HasSubstr(" bytes"), HasSubstr("training.batchSize"))))
-        << "allocation " << number;
-  }
-  std::printf("%ld allocations failed, one in each run\n", static_cast<long>(failed));
-  EXPECT_GT(failed, 50);
+  ExpectFailedAllocationsAreSentences([&] { return TwoSteps(graph, batch); });
 }
 
 TEST(LayerBlockDeviceTest, ADeviceThatFailsIsAnErrorOfTheStep) {

@@ -8,6 +8,7 @@
 
 #include "common/base/rng.h"
 #include "common/model/operation_range.h"
+#include "tests/unit/worker/zoo/random_batch.h"
 #include "worker/aten/testing/tested_device.h"
 
 namespace medley::worker::aten {
@@ -181,22 +182,7 @@ double ExpectNear(const LayerChain::Named& is, const LayerChain::Named& expected
 }
 
 Batch SomeSamples(const Graph& graph, uint64_t seed, int samples, bool weighted) {
-  base::Rng rng(seed);
-  Batch batch{.shape = graph.shape, .samples = samples};
-  const LossKind loss = graph.operations.back().loss;
-  for (int i = 0; i < samples; ++i) {
-    for (int f = 0; f < graph.shape.fields; ++f) {
-      batch.ids.push_back(static_cast<int32_t>(rng.Below(LayerChain::kTableRows)));
-    }
-    for (int n = 0; n < graph.shape.numerics; ++n) batch.numerics.push_back(static_cast<float>(rng.Uniform(-1, 1)));
-    for (int l = 0; l < graph.shape.labels; ++l) {
-      const bool number = loss == LossKind::kSquared || loss == LossKind::kAbsolute;
-      const uint64_t classes = loss == LossKind::kSoftmax ? static_cast<uint64_t>(graph.Outputs()) : 2;
-      batch.labels.push_back(number ? static_cast<float>(rng.Uniform(-2, 2)) : static_cast<float>(rng.Below(classes)));
-    }
-    if (weighted) batch.weights.push_back(static_cast<float>(rng.Uniform(0.5, 1.5)));
-  }
-  return batch;
+  return testing::RandomBatch(graph, seed, {samples, LayerChain::kTableRows, weighted});
 }
 
 }  // namespace medley::worker::aten

@@ -19,6 +19,7 @@
 #include "common/model/operation_range.h"
 #include "tests/unit/worker/model/torch_graph.h"
 #include "tests/unit/worker/pipeline/pipeline_harness.h"
+#include "tests/unit/worker/zoo/random_batch.h"
 #include "tests/unit/worker/zoo/zoo_jobs.h"
 #include "worker/model/block_model.h"
 
@@ -27,17 +28,6 @@ namespace {
 
 constexpr int kSamples = 24;
 constexpr int kTableRows = 11;  // that a batch uses
-
-Batch BatchOf(const Graph& graph, uint64_t seed) {
-  base::Rng rng(seed);
-  Batch batch{.shape = graph.shape, .samples = kSamples};
-  for (int i = 0; i < kSamples; ++i) {
-    for (int f = 0; f < graph.shape.fields; ++f) batch.ids.push_back(static_cast<int32_t>(rng.Below(kTableRows)));
-    for (int n = 0; n < graph.shape.numerics; ++n) batch.numerics.push_back(static_cast<float>(rng.Uniform(-1, 1)));
-    batch.labels.push_back(static_cast<float>(rng.Below(2)));
-  }
-  return batch;
-}
 
 // The largest difference, relative to the largest number of the expected ones.
 double Difference(std::span<const float> is, const std::vector<double>& expected) {
@@ -55,7 +45,7 @@ void ExpectGradientsOfTorch(const Graph& graph) {
   constexpr double kMost = 1e-5;
   const auto model = *BlockModel::Create(graph, {0, static_cast<int>(graph.operations.size())},
                                          *MakeOptimizer("adagrad", 0.1), 3, std::make_shared<ComputeThreads>(2));
-  const Batch batch = BatchOf(graph, 5);
+  const Batch batch = RandomBatch(graph, 5, {kSamples, kTableRows});
   base::Rng rng(6);
   std::vector<std::vector<float>> dense, rows;
   for (const DenseParameter& parameter : model->Parameters()) {
