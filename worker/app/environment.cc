@@ -161,6 +161,9 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   env.pool = get("MEDLEY_POOL").value_or("");
   MEDLEY_ASSIGN_OR_RETURN(env.share_memory, Switch(get, "MEDLEY_SHARE_MEMORY", true));
   MEDLEY_ASSIGN_OR_RETURN(env.plain_nccl, Switch(get, "MEDLEY_PLAIN_NCCL", false));
+  if (get("MEDLEY_ROWS_AHEAD").has_value()) {
+    MEDLEY_ASSIGN_OR_RETURN(env.rows_ahead, Switch(get, "MEDLEY_ROWS_AHEAD", false));
+  }
   MEDLEY_ASSIGN_OR_RETURN(env.profile_time, ProfileTime(get, env.profile_time));
   MEDLEY_ASSIGN_OR_RETURN(env.profile_sizes, ProfileSizes(get));
   const std::string device = get("MEDLEY_DEVICE").value_or("auto");

@@ -60,6 +60,7 @@ absl::StatusOr<int> RunTrainerRole(const Environment& env, Places* places, Block
   MEDLEY_ASSIGN_OR_RETURN(context.device, ChooseDevice(env));
   context.make_block = std::move(make_block);
   context.plain_nccl = env.plain_nccl;
+  context.rows_ahead = env.rows_ahead.value_or(context.device != nullptr);
   context.push_log = MakePushLog(clock);
   std::optional<RowsInTrainer> rows;
   if (tables) context.own_rows = &rows.emplace(env, tls, clock).service();

@@ -64,7 +64,9 @@ absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Prepare(const StepLeas
   MEDLEY_RETURN_IF_ERROR(assembler_.Assemble(lease, limit.stop, *step));
   step->assembled = clock_.Steady();
   if (sparse_ != nullptr && !step->tables.empty()) {
-    MEDLEY_RETURN_IF_ERROR(sparse_->Pull(version + 1, step->tables, step->rows, limit));
+    // The step before is being computed: rows that it does not change can be here before it ends.
+    MEDLEY_ASSIGN_OR_RETURN(const RowsAhead ahead, sparse_->PullAhead(version + 1, step->tables, step->rows, limit));
+    MEDLEY_RETURN_IF_ERROR(sparse_->PullChanged(version + 1, step->tables, ahead, step->rows, limit));
   }
   return step;
 }

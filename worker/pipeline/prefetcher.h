@@ -1,4 +1,5 @@
-// Prepares coming steps in a background thread, one at a time: assembles the batch, then pulls its rows.
+// Prepares coming steps in a background thread, one at a time: assembles the batch, then pulls its rows: first as they
+// are, then those that the step before, when it is applied, has changed.
 //
 // Thread-safe. The queue holds at most kMaxPrefetched steps. The destructor cancels and joins the thread.
 #pragma once

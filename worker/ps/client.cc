@@ -16,7 +16,7 @@
 #include "worker/ps/half_floats.h"
 #include "worker/ps/local_shard.h"
 #include "worker/ps/message_pieces.h"
-#include "worker/ps/sharding.h"
+#include "worker/ps/row_division.h"
 #include "worker/ps/wire.h"
 
 namespace medley::worker {
@@ -28,17 +28,6 @@ namespace pb = ::medley::job::v1;
 // a call is a unary call, which costs the client one event instead of four.
 constexpr char kPull[] = "/medley.job.v1.ParameterServerService/Pull";
 constexpr char kPush[] = "/medley.job.v1.ParameterServerService/Push";
-
-// Divides the keys of one table among the shards: result[s] has the indices of shard s's keys, ascending.
-std::vector<std::vector<uint32_t>> Cut(const TableKeys& table, size_t shards) {
-  std::vector<std::vector<uint32_t>> by_shard(shards);
-  for (auto& places : by_shard) places.reserve(table.keys.size() / shards + table.keys.size() / 8);
-  for (size_t k = 0; k < table.keys.size(); ++k) {
-    const int shard = shards == 1 ? 0 : ShardOf(table.operation, table.keys[k], static_cast<int>(shards));
-    by_shard[static_cast<size_t>(shard)].push_back(static_cast<uint32_t>(k));
-  }
-  return by_shard;
-}
 
 void GatherKeys(const TableKeys& table, std::span<const uint32_t> places, std::string& bytes) {
   const std::span<uint64_t> keys = MakeRoom<uint64_t>(places.size(), bytes);
@@ -116,37 +105,6 @@ class FanOut {
   std::vector<std::unique_ptr<Call>> calls_;
 };
 
-// The rows of some tables, divided among the shards, and for each shard among messages.
-class Division {
- public:
-  Division(std::span<const TableKeys> tables, size_t shards, size_t message_bytes, WireFormat format) {
-    for (const TableKeys& table : tables) places_.push_back(Cut(table, shards));
-    for (size_t s = 0; s < shards; ++s) {
-      std::vector<TableLoad> loads;
-      for (size_t t = 0; t < tables.size(); ++t) {
-        const size_t row = static_cast<size_t>(tables[t].columns) * WireBytes(format);
-        loads.push_back({places_[t][s].size(), sizeof(uint64_t) + row});
-      }
-      pieces_.push_back(CutPieces(loads, message_bytes));
-      rounds_ = std::max(rounds_, pieces_.back().size());
-    }
-  }
-
-  // Piece r of each shard is sent in round r. So few messages exist at a time.
-  size_t rounds() const { return rounds_; }
-  const std::vector<MessagePiece>& pieces(size_t shard) const { return pieces_[shard]; }
-  std::span<const uint32_t> All(size_t table, size_t shard) const { return places_[table][shard]; }
-  // The places in the table's keys.
-  std::span<const uint32_t> Places(size_t shard, const RowRange& range) const {
-    return std::span(places_[range.table][shard]).subspan(range.first, range.count);
-  }
-
- private:
-  std::vector<std::vector<std::vector<uint32_t>>> places_;  // [table][shard]
-  std::vector<std::vector<MessagePiece>> pieces_;           // [shard]
-  size_t rounds_ = 0;
-};
-
 }  // namespace
 
 class PsClient::Rep {
@@ -177,13 +135,47 @@ class PsClient::Rep {
 
   absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
                     const WaitLimit& limit) {
-    const Division division(tables, shards_.size(), options_.message_bytes, options_.format);
-    rows.resize(tables.size());
-    for (size_t t = 0; t < tables.size(); ++t) {
-      rows[t].resize(tables[t].keys.size() * static_cast<size_t>(tables[t].columns));
+    return PullChanged(step, tables, {}, rows, limit);
+  }
+
+  absl::StatusOr<RowsAhead> PullAhead(int64_t step, std::span<const TableKeys> tables,
+                                      std::vector<std::vector<float>>& rows, const WaitLimit& limit) {
+    RowsAhead ahead;
+    if (!options_.rows_ahead || !HasOthers()) return ahead;
+    ahead.at.assign(shards_.size(), step - 1);
+    if (own_) ahead.at[static_cast<size_t>(options_.own_shard)] = -1;
+    const RowDivision division(tables, shards_.size(), options_.message_bytes, options_.format);
+    MakeRoomFor(tables, rows);
+    for (size_t round = 0; round < division.rounds(); ++round) {
+      Round calls(step, tables, division, round);
+      for (size_t s = 0; s < shards_.size(); ++s) {
+        if (round < division.pieces(s).size() && !IsOwn(s)) AddPull(calls, s).set_ahead(true);
+      }
+      MEDLEY_RETURN_IF_ERROR(calls.fan_out.Run(shards_, Call(limit), limit.stop, kPull, "pull ahead"));
+      for (const auto& call : calls.fan_out.calls()) {
+        int64_t& at = ahead.at[call->shard];
+        at = std::min(at, call->response.at());
+        if (call->response.at() >= 0) MEDLEY_RETURN_IF_ERROR(TakeRows(calls, *call, rows));
+      }
     }
+    return ahead;
+  }
+
+  absl::Status PullChanged(int64_t step, std::span<const TableKeys> tables, const RowsAhead& ahead,
+                           std::vector<std::vector<float>>& rows, const WaitLimit& limit) {
+    const RowDivision division(tables, shards_.size(), options_.message_bytes, options_.format);
+    MakeRoomFor(tables, rows);
     for (size_t round = 0; round < division.rounds() && HasOthers(); ++round) {
-      MEDLEY_RETURN_IF_ERROR(PullRound(step, tables, division, round, rows, limit));
+      Round calls(step, tables, division, round);
+      for (size_t s = 0; s < shards_.size(); ++s) {
+        const int64_t at = ahead.at.empty() ? -1 : ahead.at[s];
+        // Those of the step before are complete: without this trainer's push no later step is applied.
+        if (round >= division.pieces(s).size() || IsOwn(s) || at == step - 1) continue;
+        pb::PullRequest& request = AddPull(calls, s);
+        if (at >= 0) request.set_since(at);
+      }
+      MEDLEY_RETURN_IF_ERROR(calls.fan_out.Run(shards_, Call(limit), limit.stop, kPull, "pull"));
+      for (const auto& call : calls.fan_out.calls()) MEDLEY_RETURN_IF_ERROR(TakeRows(calls, *call, rows));
     }
     if (!own_) return absl::OkStatus();
     std::vector<float*> to;
@@ -202,7 +194,7 @@ class PsClient::Rep {
 
   absl::Status Push(int64_t step, std::span<const TableKeys> tables, std::span<const std::span<const float>> gradients,
                     int64_t samples, const WaitLimit& limit) {
-    const Division division(tables, shards_.size(), options_.message_bytes, options_.format);
+    const RowDivision division(tables, shards_.size(), options_.message_bytes, options_.format);
     if (own_) {
       MEDLEY_RETURN_IF_ERROR(
           own_->Push(step, options_.trainer, OwnParts(tables, division), gradients, samples, options_.format));
@@ -239,7 +231,7 @@ class PsClient::Rep {
   bool HasOthers() const { return shards_.size() > (own_ ? 1U : 0U); }
 
   // The keys of the shard in this process, one part a table.
-  std::vector<KeysAt> OwnParts(std::span<const TableKeys> tables, const Division& division) const {
+  std::vector<KeysAt> OwnParts(std::span<const TableKeys> tables, const RowDivision& division) const {
     std::vector<KeysAt> parts;
     for (size_t t = 0; t < tables.size(); ++t) {
       parts.push_back({&tables[t], division.All(t, static_cast<size_t>(options_.own_shard))});
@@ -251,30 +243,65 @@ class PsClient::Rep {
     return {.token = options_.token, .timeout = Left(clock_, options_.timeout, limit)};
   }
 
-  absl::Status PullRound(int64_t step, std::span<const TableKeys> tables, const Division& division, size_t round,
-                         std::vector<std::vector<float>>& rows, const WaitLimit& limit) {
-    FanOut<pb::PullRequest, pb::PullResponse> calls;
-    for (size_t s = 0; s < shards_.size(); ++s) {
-      if (round >= division.pieces(s).size() || IsOwn(s)) continue;
-      pb::PullRequest& request = calls.Add(s).request;
-      request.set_generation(options_.generation);
-      request.set_step(step);
-      request.set_trainer(options_.trainer);
-      request.set_format(static_cast<int>(options_.format));
-      for (const RowRange& range : division.pieces(s)[round]) {
-        pb::TableKeys& keys = *request.add_tables();
-        keys.set_table(tables[range.table].operation);
-        GatherKeys(tables[range.table], division.Places(s, range), *keys.mutable_keys());
-      }
+  using PullCalls = FanOut<pb::PullRequest, pb::PullResponse>;
+  // The pulls of one piece of each shard.
+  struct Round {
+    Round(int64_t of, std::span<const TableKeys> keys, const RowDivision& pieces, size_t index)
+        : step(of), tables(keys), division(pieces), number(index) {}
+    const int64_t step;
+    const std::span<const TableKeys> tables;
+    const RowDivision& division;
+    const size_t number;
+    PullCalls fan_out;
+  };
+
+  static void MakeRoomFor(std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows) {
+    rows.resize(tables.size());
+    for (size_t t = 0; t < tables.size(); ++t) {
+      rows[t].resize(tables[t].keys.size() * static_cast<size_t>(tables[t].columns));
     }
-    MEDLEY_RETURN_IF_ERROR(calls.Run(shards_, Call(limit), limit.stop, kPull, "pull"));
-    for (const auto& call : calls.calls()) {
-      const MessagePiece& piece = division.pieces(call->shard)[round];
-      for (size_t r = 0; r < piece.size(); ++r) {
-        MEDLEY_RETURN_IF_ERROR(Scatter(call->response, r, division.Places(call->shard, piece[r]),
-                                       static_cast<size_t>(tables[piece[r].table].columns), options_.format,
-                                       rows[piece[r].table]));
+  }
+
+  pb::PullRequest& AddPull(Round& round, size_t shard) const {
+    pb::PullRequest& request = round.fan_out.Add(shard).request;
+    request.set_generation(options_.generation);
+    request.set_step(round.step);
+    request.set_trainer(options_.trainer);
+    request.set_format(static_cast<int>(options_.format));
+    for (const RowRange& range : round.division.pieces(shard)[round.number]) {
+      pb::TableKeys& keys = *request.add_tables();
+      keys.set_table(round.tables[range.table].operation);
+      GatherKeys(round.tables[range.table], round.division.Places(shard, range), *keys.mutable_keys());
+    }
+    return request;
+  }
+
+  // Copies what a shard has answered to the places of its rows.
+  absl::Status TakeRows(const Round& round, const PullCalls::Call& call, std::vector<std::vector<float>>& rows) const {
+    const MessagePiece& piece = round.division.pieces(call.shard)[round.number];
+    std::vector<uint32_t> changed;
+    for (size_t r = 0; r < piece.size(); ++r) {
+      std::span<const uint32_t> places = round.division.Places(call.shard, piece[r]);
+      if (call.request.has_since()) {
+        MEDLEY_RETURN_IF_ERROR(ChangedPlaces(call.response, r, places, changed));
+        places = changed;
       }
+      const auto columns = static_cast<size_t>(round.tables[piece[r].table].columns);
+      MEDLEY_RETURN_IF_ERROR(Scatter(call.response, r, places, columns, options_.format, rows[piece[r].table]));
+    }
+    return absl::OkStatus();
+  }
+
+  // The places of the rows of entry `entry` of the response, which names them among `places`.
+  static absl::Status ChangedPlaces(const pb::PullResponse& response, size_t entry, std::span<const uint32_t> places,
+                                    std::vector<uint32_t>& changed) {
+    changed.clear();
+    if (static_cast<size_t>(response.tables_size()) <= entry) return absl::OkStatus();  // Scatter says so
+    MEDLEY_ASSIGN_OR_RETURN(const auto among,
+                            ViewRaw<uint32_t>(response.tables(static_cast<int>(entry)).places(), "tables.places"));
+    for (const uint32_t place : among) {
+      if (place >= places.size()) return base::DataLoss("a shard returned a row that was not requested");
+      changed.push_back(places[place]);
     }
     return absl::OkStatus();
   }
@@ -339,44 +366,18 @@ absl::Status PsClient::Pull(int64_t step, std::span<const TableKeys> tables, std
                             const WaitLimit& limit) {
   return rep_->Pull(step, tables, rows, limit);
 }
+absl::StatusOr<RowsAhead> PsClient::PullAhead(int64_t step, std::span<const TableKeys> tables,
+                                              std::vector<std::vector<float>>& rows, const WaitLimit& limit) {
+  return rep_->PullAhead(step, tables, rows, limit);
+}
+absl::Status PsClient::PullChanged(int64_t step, std::span<const TableKeys> tables, const RowsAhead& ahead,
+                                   std::vector<std::vector<float>>& rows, const WaitLimit& limit) {
+  return rep_->PullChanged(step, tables, ahead, rows, limit);
+}
 absl::Status PsClient::Push(int64_t step, std::span<const TableKeys> tables,
                             std::span<const std::span<const float>> gradients, int64_t samples,
                             const WaitLimit& limit) {
   return rep_->Push(step, tables, gradients, samples, limit);
-}
-
-absl::StatusOr<RowsCopied> FetchRows(const RowsQuery& query, RowStore& store, const base::Clock& clock,
-                                     const WaitLimit& limit) {
-  const auto stub = pb::ParameterServerService::NewStub(rpc::MakeChannel(query.address, {.mutual_tls = query.tls}));
-  grpc::ClientContext context;
-  rpc::Prepare(context,
-               {.token = query.token, .timeout = Left(clock, base::seconds(120), limit), .wait_for_ready = true});
-  rpc::StopCancelsCall guard(context, limit.stop);
-  pb::ExportRowsRequest request;
-  request.set_source_generation(query.source_generation);
-  request.set_since_step(query.since_step);
-  request.set_shard(query.shard);
-  request.set_shards(query.shards);
-  const auto stream = stub->ExportRows(&context);
-  stream->WriteLast(request, {});  // Finish reports a failure
-  RowsCopied copied{.first_step = -1};
-  absl::Status status;
-  pb::ExportRowsResponse piece;
-  while (status.ok() && stream->Read(&piece)) {
-    if (copied.first_step < 0) copied.first_step = piece.at_step();
-    copied.last_step = piece.at_step();
-    copied.state_samples = piece.state_samples();
-    const auto keys = ViewRaw<uint64_t>(piece.keys(), "keys");
-    const auto values = ViewRaw<float>(piece.values(), "values");
-    status = !keys.ok() ? keys.status() : !values.ok() ? values.status() : absl::OkStatus();
-    if (status.ok() && !keys->empty()) status = store.Import(piece.table(), *keys, *values);
-    if (status.ok()) copied.rows += static_cast<int64_t>(keys->size());
-    if (!status.ok()) context.TryCancel();
-  }
-  const grpc::Status end = stream->Finish();
-  MEDLEY_RETURN_IF_ERROR(status);
-  MEDLEY_RETURN_IF_ERROR(rpc::FromGrpc(end, fmt::format("copying rows from parameter server {}", query.address)));
-  return copied;
 }
 
 }  // namespace medley::worker

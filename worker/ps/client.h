@@ -44,6 +44,7 @@ struct PsClientOptions {
   int trainers = 1;                        // how many push to the shards, for the log
   // The format of rows and gradients. Those of a shard in this process are rounded alike.
   WireFormat format = WireFormat::kFloat32;
+  bool rows_ahead = false;  // PullAhead asks the shards; else it pulls nothing
 };
 
 class PsClient final : public SparseParameters {
@@ -55,6 +56,11 @@ class PsClient final : public SparseParameters {
   absl::Status Connect(const WaitLimit& limit);
   absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
                     const WaitLimit& limit) override;
+  // Rows of a shard in this process come with PullChanged.
+  absl::StatusOr<RowsAhead> PullAhead(int64_t step, std::span<const TableKeys> tables,
+                                      std::vector<std::vector<float>>& rows, const WaitLimit& limit) override;
+  absl::Status PullChanged(int64_t step, std::span<const TableKeys> tables, const RowsAhead& ahead,
+                           std::vector<std::vector<float>>& rows, const WaitLimit& limit) override;
   absl::Status Push(int64_t step, std::span<const TableKeys> tables, std::span<const std::span<const float>> gradients,
                     int64_t samples, const WaitLimit& limit) override;
 

@@ -14,6 +14,7 @@
 #include "common/rpc/status.h"
 #include "medley/job/v1/parameter_server.grpc.pb.h"
 #include "worker/ps/half_floats.h"
+#include "worker/ps/pull_rows.h"
 #include "worker/ps/sharding.h"
 #include "worker/ps/wire.h"
 
@@ -115,6 +116,7 @@ class PullReactor final : public OneRequest<pb::PullRequest, pb::PullResponse> {
   void Handle(const pb::PullRequest& request) override {
     const auto shard = find_(request.generation());
     if (!shard.ok()) return Reply(shard.status());
+    if (request.ahead()) return Reply(ReadAhead(**shard));
     const base::SteadyTime now = clock_.Steady();
     const int64_t pull = (*shard)->Pull(request.step(), now, AnswerBy(context_, now),
                                         [this, store = (*shard)->shared_store()](const absl::Status& ready) {
@@ -141,24 +143,16 @@ class PullReactor final : public OneRequest<pb::PullRequest, pb::PullResponse> {
     }
   }
 
-  absl::Status ReadRows(RowStore& store) {
-    MEDLEY_ASSIGN_OR_RETURN(const WireFormat format, WireFormatOf(request()->format()));
-    std::vector<float> whole;
-    for (const pb::TableKeys& table : request()->tables()) {
-      MEDLEY_ASSIGN_OR_RETURN(const auto keys, ViewRaw<uint64_t>(table.keys(), "tables.keys"));
-      MEDLEY_ASSIGN_OR_RETURN(const size_t floats, store.ReadFloats(table.table(), keys.size()));
-      pb::TableRows& out = *response().add_tables();
-      out.set_table(table.table());
-      if (format != WireFormat::kFloat32) {
-        whole.resize(floats);
-        MEDLEY_RETURN_IF_ERROR(store.Read(table.table(), keys, whole));
-        EncodeFloats(format, WireValues::kWeights, whole, *out.mutable_rows());
-        continue;
-      }
-      MEDLEY_RETURN_IF_ERROR(store.Read(table.table(), keys, MakeRoom<float>(floats, *out.mutable_rows())));
-    }
-    return absl::OkStatus();
+  // The step is read before the rows: these may be newer.
+  absl::Status ReadAhead(const ShardGeneration& shard) {
+    RowStore& store = *shard.shared_store();
+    MEDLEY_ASSIGN_OR_RETURN(const int64_t at, shard.StepAhead(request()->step()));
+    const bool given = at >= 0 && store.KnowsChanges();
+    response().set_at(given ? at : -1);
+    return given ? ReadRows(store) : absl::OkStatus();
   }
+
+  absl::Status ReadRows(RowStore& store) { return AnswerPull(*request(), store, response()); }
 
   const grpc::CallbackServerContext& context_;
   const FindShard find_;

@@ -112,6 +112,22 @@ absl::Status RowStore::Read(int table, std::span<const uint64_t> keys, std::span
   return ReadCold(number, keys, not_hot, out);
 }
 
+absl::Status RowStore::ReadChanged(int table, std::span<const uint64_t> keys, int64_t since,
+                                   std::vector<uint32_t>& places, std::vector<float>& rows) const {
+  base::MutexLock lock(mutex_);
+  const RowTable* t = Find(table);
+  if (t == nullptr) return base::NotFound("this shard has no table {}", table);
+  if (!KnowsChanges()) return base::FailedPrecondition("table {}: its shard does not know which rows changed", table);
+  MEDLEY_RETURN_IF_ERROR(CheckKeys(t->spec(), keys));
+  t->ForEach(keys, t->columns(), [&](size_t k, uint32_t row) {
+    if (row == RowTable::kNoRow || t->Changed(row) <= since) return;
+    const std::span<const float> weights = t->Row(row).first(t->columns());
+    places.push_back(static_cast<uint32_t>(k));
+    rows.insert(rows.end(), weights.begin(), weights.end());
+  });
+  return absl::OkStatus();
+}
+
 void RowStore::CopyWeights(const RowTable& t, uint64_t key, uint32_t row, std::span<float> to) const {
   if (row == RowTable::kNoRow || !IsKnown(t.Row(row), step_ + 1)) return t.Initial(key, to);
   std::memcpy(to.data(), t.Row(row).data(), to.size_bytes());

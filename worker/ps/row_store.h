@@ -67,6 +67,12 @@ class RowStore {
   // one step are those of a caller without whom there is no update. Errors: NotFound for an unknown table,
   // InvalidArgument for a row beyond it; those of cold rows, after which every call fails.
   absl::Status Read(int table, std::span<const uint64_t> keys, std::span<float> out);
+  // The same for those that changed after update `since`, also if that was undone: appends their places among the keys,
+  // ascending, and their weights. Only if KnowsChanges().
+  absl::Status ReadChanged(int table, std::span<const uint64_t> keys, int64_t since, std::vector<uint32_t>& places,
+                           std::vector<float>& rows) const;
+  // False where a row may be on the disk, or be lost without an update.
+  bool KnowsChanges() const { return !HasTiers() && !optimizer_.lifetime.Counts(); }
   // A pull of these keys will come: their cold rows are read in the background. Does nothing where all are in memory.
   void Expect(int table, std::vector<uint64_t> keys);
   bool HasTiers() const { return fetch_ahead_ != nullptr; }

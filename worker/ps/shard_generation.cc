@@ -40,6 +40,13 @@ int64_t ShardGeneration::Pull(int64_t step, base::SteadyTime now, base::SteadyTi
   return 0;
 }
 
+absl::StatusOr<int64_t> ShardGeneration::StepAhead(int64_t step) const {
+  base::MutexLock lock(mutex_);
+  if (is_closed_) return base::Aborted("generation {} is closed on this parameter server", options_.generation);
+  const int64_t at = store_->AppliedStep();
+  return at == step - 1 || at == step - 2 ? at : -1;
+}
+
 void ShardGeneration::Cancel(int64_t pull) {
   Done done;
   int64_t step = 0;

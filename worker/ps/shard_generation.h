@@ -67,6 +67,9 @@ class ShardGeneration {
   // options.wait after `now`), Cancelled, FailedPrecondition (a later step is applied), ResourceExhausted. Returns the
   // number of the waiting pull for Cancel, or 0 when `done` has been called already.
   int64_t Pull(int64_t step, base::SteadyTime now, base::SteadyTime deadline, Done done);
+  // For a pull ahead of `step`: the step that the store has applied, or -1 where its rows may not be read yet, because
+  // that is neither step - 1 nor step - 2. Errors: Aborted (closed).
+  absl::StatusOr<int64_t> StepAhead(int64_t step) const;
   // Ends a waiting pull with Cancelled; does nothing when it has ended.
   void Cancel(int64_t pull);
   // Ends the waiting pulls whose deadline is `now` or before it. The owner calls it from time to time.

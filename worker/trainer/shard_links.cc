@@ -11,7 +11,8 @@ PsClientOptions ShardsOf(const job::v1::Prepare& order, const TrainerContext& co
                           .tls = context.session.tls,
                           .timeout = context.step_timeout,
                           .log = context.push_log,
-                          .trainers = rank.of};
+                          .trainers = rank.of,
+                          .rows_ahead = context.rows_ahead};
   if (context.spec != nullptr && context.spec->training.embeddings) {
     options.format = WireFormatNamed(context.spec->training.embeddings->wire);
   }

@@ -40,6 +40,7 @@ struct TrainerContext {
   BlockMaker make_block = MakeModelBlock;
   std::shared_ptr<PushLog> push_log = nullptr;  // for servers that are lost; null: nothing is kept
   bool plain_nccl = false;                      // between machines, though the job's tensors are encrypted
+  bool rows_ahead = false;                      // from servers, a step ahead (PsClientOptions)
   // The shard of rows that this process keeps where a plan has them in trainers; null: the model has no tables.
   ParameterServer* own_rows = nullptr;
   base::Clock* clock = nullptr;

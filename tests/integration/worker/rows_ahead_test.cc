@@ -1,0 +1,46 @@
+// Trainers that ask parameter servers for rows a step ahead train the same model, to the bit, as those that wait: in
+// peace, and while servers come and members are killed.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/integration/worker/small_job.h"
+#include "tests/integration/worker/train_job.h"
+
+namespace medley::worker {
+namespace {
+
+JobOptions CensusOptions(bool ahead) {
+  JobOptions options;
+  options.train = FirstRows("adult.train.csv", 12000);
+  options.batch_size = 128;
+  options.hidden = {32, 16};
+  options.embedding_dim = 8;
+  options.optimizer = "adam";
+  options.learning_rate = 0.002;
+  options.epochs = 2;
+  options.environment = {std::string("MEDLEY_ROWS_AHEAD=") + (ahead ? "1" : "0")};
+  return options;
+}
+
+JobShape Shape(int servers) {
+  return {.stages = {{.first = 0, .end = 1, .units = 2}, {.first = 1, .end = 5}}, .servers = servers};
+}
+
+TEST(RowsAheadTest, LossesAndWeightsAreThoseOfTrainersThatWait) {
+  const Outcome expected = Train(CensusOptions(false), Shape(2)), found = Train(CensusOptions(true), Shape(2));
+  ASSERT_GT(found.losses.size(), 180U);
+  EXPECT_EQ(found.losses, expected.losses);
+  EXPECT_EQ(found.weights, expected.weights);
+}
+
+TEST(RowsAheadTest, TheyAreThoseAfterServersCameAndATrainerWasKilled) {
+  const JobShape more = Shape(3);
+  const Outcome expected = Train(CensusOptions(false), Shape(2)),
+                found = Train(CensusOptions(true), Shape(2), &more, /*kill=*/true);
+  EXPECT_EQ(found.losses, expected.losses);
+  EXPECT_EQ(found.weights, expected.weights);
+}
+
+}  // namespace
+}  // namespace medley::worker
