@@ -182,7 +182,7 @@ ARROWS = {
                      "worker/pipeline", "worker/scores", "worker/torchscript"],
     # About GPUs, and groups of processes; not of tensors.
     "worker/device": ["common/base", "worker/collective"],
-    "worker/aten": ["common/base", "common/model", "worker/cut", "worker/data", "worker/device", "worker/exported", "worker/model", "worker/params",
+    "worker/aten": ["common/base", "common/model", "common/program", "worker/cut", "worker/data", "worker/device", "worker/exported", "worker/model", "worker/params",
                     "worker/pipeline"],
     "worker/scores": ["common/model"],
     "worker/columns": ["common/base"],

@@ -215,7 +215,7 @@ absl::StatusOr<Values> LayerBlock::ForwardPass(Pass pass, const BatchView& featu
     micro.returned.spans.assign(shape_.outputs.size(), {});
     return micro.returned.spans;
   }
-  MEDLEY_RETURN_IF_ERROR(GatherRows(open, open.shape.version));
+  MEDLEY_RETURN_IF_ERROR(GatherRows(open, open.shape.version, open.shape.step));
   MEDLEY_RETURN_IF_ERROR(Run(micro, open, features, inputs, /*training=*/true));
   if (IsLast()) {
     MEDLEY_ASSIGN_OR_RETURN(const DeviceLoss found, LossOfBatch(place_, operations_.back(), at::detach(micro.result),
@@ -236,7 +236,7 @@ absl::StatusOr<Values> LayerBlock::InferPass(const BatchView& features, Values i
     infer_.returned.spans.assign(values, {});
     return infer_.returned.spans;
   }
-  if (resident_ != nullptr) MEDLEY_RETURN_IF_ERROR(GatherRows(open_.front(), resident_->AppliedStep()));
+  if (resident_ != nullptr) MEDLEY_RETURN_IF_ERROR(GatherRows(open_.front(), resident_->AppliedStep(), 0));
   MEDLEY_RETURN_IF_ERROR(Run(infer_, open_.front(), features, inputs, /*training=*/false));
   if (!IsLast()) return ToHost(infer_.outputs, infer_.returned);
   const bool drawn = operations_.back().negatives > 0;  // of which predictions take nothing

@@ -78,7 +78,7 @@ class LayerBlock final : public StoredBlock, public worker::TableKeeper {
   // The keys of a step's rows of a table that the block has.
   struct Keys {
     std::vector<uint64_t> keys;
-    at::Tensor there;
+    at::Tensor places;  // ResidentTables::Gathered
     bool gathered = false;
   };
 
@@ -98,8 +98,8 @@ class LayerBlock final : public StoredBlock, public worker::TableKeeper {
   ParameterStore& store() const override { return *store_; }
   OpenStep& StepOf(int slot);
   absl::Status KeepFixedRows();
-  // The rows of a step where the block has the tables.
-  absl::Status GatherRows(OpenStep& open, int64_t version);
+  // The rows of a step where the block has the tables; `step` 0: for inference.
+  absl::Status GatherRows(OpenStep& open, int64_t version, int64_t step);
   absl::Status Run(Micro& micro, const OpenStep& open, const worker::BatchView& features, worker::Values inputs,
                    bool training);
   at::Tensor Compute(size_t index, Micro& micro, const OpenStep& open, const std::vector<at::Tensor>& inputs,

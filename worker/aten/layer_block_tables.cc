@@ -5,6 +5,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/program/table_place.h"
 #include "worker/aten/caught.h"
 #include "worker/aten/layer_block.h"
 
@@ -12,36 +13,38 @@ namespace medley::worker::aten {
 
 absl::StatusOr<std::shared_ptr<WholeTables>> LayerBlock::MakeTables(const Optimizer& optimizer, uint64_t seed,
                                                                     int kept_updates) {
-  constexpr double kSpare = 1.25;  // for what a step needs beside them
   if (!place_.apart()) return nullptr;
   MEDLEY_ASSIGN_OR_RETURN(const device::DeviceMemory memory, device_->Memory());
-  if (ResidentTables::Bytes(tables_, optimizer) * kSpare > static_cast<double>(memory.free)) return nullptr;
-  MEDLEY_ASSIGN_OR_RETURN(resident_, ResidentTables::Create(tables_, optimizer, seed, kept_updates, place_));
-  base::log::Info("embedding tables are in the memory of the device", {{"tables", std::to_string(tables_.size())}});
+  const double bytes = ResidentTables::Bytes(tables_, optimizer);
+  const program::PlacedTables placed = program::PlaceTables(bytes, static_cast<double>(memory.free));
+  if (placed.place == program::TablePlace::kHost) return nullptr;
+  const bool cached = placed.place == program::TablePlace::kCache;
+  MEDLEY_ASSIGN_OR_RETURN(resident_,
+                          ResidentTables::Create(tables_, optimizer, seed, kept_updates, place_, placed.cache_bytes));
+  base::log::Info(cached ? "embedding tables are in the host's memory, rows that are used often in the device's"
+                         : "embedding tables are in the memory of the device",
+                  {{"tables", std::to_string(tables_.size())},
+                   {"bytes", fmt::format("{:.0f}", cached ? placed.cache_bytes : bytes)}});
   return resident_;
 }
 
 void LayerBlock::SetKeys(int slot, int table, std::span<const uint64_t> keys) {
   if (resident_ == nullptr) return;
-  rows_failed_.Update(Caught("keys of a step", [&]() -> absl::Status {
-    Keys& to = StepOf(slot).keys.at(static_cast<size_t>(table));
-    to.keys.assign(keys.begin(), keys.end());
-    to.gathered = false;
-    StepOf(slot).rows.at(static_cast<size_t>(table)).SetPlaced(at::Tensor());
-    MEDLEY_ASSIGN_OR_RETURN(to.there,
-                            place_.ToPlace(at::from_blob(const_cast<uint64_t*>(keys.data()), {std::ssize(keys)},
-                                                         at::TensorOptions().dtype(at::kLong))));
-    return absl::OkStatus();
-  }));
+  Keys& to = StepOf(slot).keys.at(static_cast<size_t>(table));
+  to.keys.assign(keys.begin(), keys.end());
+  to.gathered = false;
+  to.places = at::Tensor();
+  StepOf(slot).rows.at(static_cast<size_t>(table)).SetPlaced(at::Tensor());
 }
 
-absl::Status LayerBlock::GatherRows(OpenStep& open, int64_t version) {
+absl::Status LayerBlock::GatherRows(OpenStep& open, int64_t version, int64_t step) {
   MEDLEY_RETURN_IF_ERROR(std::exchange(rows_failed_, absl::OkStatus()));
   for (size_t t = 0; resident_ != nullptr && t < tables_.size(); ++t) {
     Keys& keys = open.keys[t];
     if (std::exchange(keys.gathered, true)) continue;
-    MEDLEY_ASSIGN_OR_RETURN(const at::Tensor rows, resident_->Gather(t, keys.keys, keys.there, version));
-    open.rows[t].SetPlaced(rows);
+    MEDLEY_ASSIGN_OR_RETURN(const ResidentTables::Gathered gathered, resident_->Gather(t, keys.keys, version, step));
+    keys.places = gathered.places;
+    open.rows[t].SetPlaced(gathered.rows);
   }
   return absl::OkStatus();
 }
@@ -59,7 +62,7 @@ std::span<const float> LayerBlock::RowGradients(int slot, int table) const {
   const auto index = static_cast<size_t>(table);
   PlacedRows& rows = open.rows.at(index);
   if (resident_ != nullptr) {
-    resident_->SetGradients(open.shape.step, index, open.keys[index].there, rows.sums());
+    resident_->SetGradients(open.shape.step, index, open.keys[index].places, rows.sums());
     return {};
   }
   // The last backward pass has copied them, unless the step has fewer passes than micro-batches.

@@ -13,6 +13,8 @@
 namespace medley::worker::aten {
 namespace {
 
+constexpr int64_t kStepsOfHitRate = 1000;  // between two lines of the log
+
 at::Tensor Flat(const at::Tensor& rows) { return rows.defined() ? rows.view({-1}) : rows; }
 
 at::Tensor OverWhole(std::vector<int64_t>& numbers) {
@@ -21,16 +23,6 @@ at::Tensor OverWhole(std::vector<int64_t>& numbers) {
 
 }  // namespace
 
-// Calls use(whole, one) for every float of a part of the state, where it is in the state of its row and in `part`.
-template <typename Use>
-void ResidentTables::ForEachRow(Table& table, size_t s, const Use& use, std::vector<float>& part) const {
-  const auto columns = static_cast<size_t>(table.spec.columns);
-  for (size_t i = 0; i < part.size(); ++i) {
-    const size_t row = i / columns, within = i % columns;
-    use(table.host_state[(row * state_floats_ + s) * columns + within], part[i]);
-  }
-}
-
 double ResidentTables::Bytes(const std::vector<ParameterSpec>& tables, const Optimizer& optimizer) {
   double floats = 0;
   for (const ParameterSpec& table : tables) floats += static_cast<double>(table.Size());
@@ -38,28 +30,45 @@ double ResidentTables::Bytes(const std::vector<ParameterSpec>& tables, const Opt
 }
 
 ResidentTables::ResidentTables(const std::vector<ParameterSpec>& tables, const Optimizer& optimizer, int kept_updates,
-                               const Place& place)
+                               const Place& place, double cache_bytes)
     : optimizer_(optimizer), state_floats_(StateFloats(optimizer.kind)), kept_updates_(kept_updates), place_(place) {
   const at::AutoGradMode none(false);
+  const double all = Bytes(tables, optimizer);
   for (const ParameterSpec& spec : tables) {
     Table& table = tables_.emplace_back();
     table.spec = spec;
-    table.rows.weights = at::empty({spec.rows, spec.columns}, place_.Floats());
+    int64_t rows = spec.rows;
+    if (cache_bytes > 0 && cache_bytes < all) {
+      rows = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(rows) * cache_bytes / all));
+      table.slots.emplace(spec.rows, rows);
+    }
+    table.rows.weights = at::empty({rows, spec.columns}, place_.Floats());
     for (size_t s = 0; s < state_floats_; ++s) {
-      table.rows.state[s] = at::full({spec.rows, spec.columns}, optimizer_.initial_state, place_.Floats());
+      table.rows.state[s] = at::full({rows, spec.columns}, optimizer_.initial_state, place_.Floats());
     }
   }
 }
 
+ResidentTables::~ResidentTables() {
+  base::MutexLock lock(mutex_);
+  SayHitRate();
+}
+
 absl::StatusOr<std::unique_ptr<ResidentTables>> ResidentTables::Create(const std::vector<ParameterSpec>& tables,
                                                                        const Optimizer& optimizer, uint64_t seed,
-                                                                       int kept_updates, const Place& place) try {
-  std::unique_ptr<ResidentTables> made(new ResidentTables(tables, optimizer, kept_updates, place));
+                                                                       int kept_updates, const Place& place,
+                                                                       double cache_bytes) try {
+  std::unique_ptr<ResidentTables> made(new ResidentTables(tables, optimizer, kept_updates, place, cache_bytes));
   base::MutexLock lock(made->mutex_);
   for (Table& table : made->tables_) {
     std::vector<float> values(static_cast<size_t>(table.spec.Size()));
     Initialize(table.spec, seed, values);
-    MEDLEY_RETURN_IF_ERROR(place.CopyIn(values, table.rows.weights));
+    if (!table.slots.has_value()) {
+      MEDLEY_RETURN_IF_ERROR(place.CopyIn(values, table.rows.weights));
+      continue;
+    }
+    table.host_state.assign(values.size() * made->state_floats_, optimizer.initial_state);
+    table.host_weights = std::move(values);
   }
   return made;
 } catch (const std::exception& error) {
@@ -72,27 +81,29 @@ ResidentTables::Table& ResidentTables::Find(int operation) {
   return *it;
 }
 
-ResidentTables::Rows ResidentTables::Taken(const Rows& rows, const at::Tensor& keys_there) const {
-  Rows taken{at::index_select(rows.weights, 0, keys_there), {}};
-  for (size_t s = 0; s < state_floats_; ++s) taken.state[s] = at::index_select(rows.state[s], 0, keys_there);
+ResidentTables::Rows ResidentTables::Taken(const Rows& rows, const at::Tensor& places) const {
+  Rows taken{at::index_select(rows.weights, 0, places), {}};
+  for (size_t s = 0; s < state_floats_; ++s) taken.state[s] = at::index_select(rows.state[s], 0, places);
   return taken;
 }
 
-void ResidentTables::PutBack(const Rows& rows, const at::Tensor& keys_there, Rows& to) const {
-  to.weights.index_copy_(0, keys_there, rows.weights);
-  for (size_t s = 0; s < state_floats_; ++s) to.state[s].index_copy_(0, keys_there, rows.state[s]);
+void ResidentTables::PutBack(const Rows& rows, const at::Tensor& places, Rows& to) const {
+  to.weights.index_copy_(0, places, rows.weights);
+  for (size_t s = 0; s < state_floats_; ++s) to.state[s].index_copy_(0, places, rows.state[s]);
 }
 
-absl::StatusOr<at::Tensor> ResidentTables::Gather(size_t index, std::span<const uint64_t> keys,
-                                                  const at::Tensor& keys_there, int64_t version) {
+absl::StatusOr<ResidentTables::Gathered> ResidentTables::Gather(size_t index, std::span<const uint64_t> keys,
+                                                                int64_t version, int64_t step) {
   const at::AutoGradMode none(false);
   base::MutexLock lock(mutex_);
+  MEDLEY_RETURN_IF_ERROR(failed_);
   if (version < undo_limit_ || version > step_) {
     return base::OutOfRange("the rows of step {} are not kept: those of steps {} to {} are", version, undo_limit_,
                             step_);
   }
-  const Table& table = tables_.at(index);
-  at::Tensor rows = at::index_select(table.rows.weights, 0, keys_there);
+  Table& table = tables_.at(index);
+  MEDLEY_ASSIGN_OR_RETURN(const at::Tensor places, PlacesOf(table, keys, step));
+  at::Tensor rows = at::index_select(table.rows.weights, 0, places);
   // The first of several later updates has the wanted values.
   for (auto i = table.replaced.size(); i-- > static_cast<size_t>(version - undo_limit_);) {
     const Replaced& replaced = table.replaced[i];
@@ -111,37 +122,42 @@ absl::StatusOr<at::Tensor> ResidentTables::Gather(size_t index, std::span<const 
     MEDLEY_ASSIGN_OR_RETURN(const at::Tensor to_there, place_.ToPlace(OverWhole(to)));
     rows.index_copy_(0, to_there, at::index_select(replaced.rows.weights, 0, from_there));
   }
-  return rows;
+  return Gathered{rows, places};
 }
 
-void ResidentTables::SetGradients(int64_t step, size_t table, const at::Tensor& keys_there, const at::Tensor& sums) {
+void ResidentTables::SetGradients(int64_t step, size_t table, const at::Tensor& places, const at::Tensor& sums) {
   base::MutexLock lock(mutex_);
-  tables_.at(table).gradients = {step, keys_there, sums};
+  tables_.at(table).gradients = {step, places, sums};
 }
 
 absl::Status ResidentTables::Pull(int64_t step, std::span<const TableKeys> tables,
                                   std::vector<std::vector<float>>& rows, const WaitLimit& limit) {
   base::MutexLock lock(mutex_);
   MEDLEY_RETURN_IF_ERROR(failed_);
-  if (!applied_.WaitUntil(mutex_, limit.stop, limit.deadline, [&] { return step_ >= step - 1; })) {
-    if (limit.stop.stop_requested()) return base::Cancelled("the pull of rows for step {} was stopped", step);
-    return base::DeadlineExceeded("the pull of rows for step {} timed out: the tables have applied step {}", step,
-                                  step_);
-  }
   for (const TableKeys& table : tables) {
     const int64_t all = Find(table.operation).spec.rows;
     if (table.keys.empty() || table.keys.back() < static_cast<uint64_t>(all)) continue;
     return base::InvalidArgument("row {} does not exist, the table has {} rows", table.keys.back(), all);
+  }
+  for (const TableKeys& keys : tables) {
+    Table& table = Find(keys.operation);
+    if (!table.slots.has_value()) continue;
+    MEDLEY_RETURN_IF_ERROR(Caught("rows of a coming step", [&] { return PlacesOf(table, keys.keys, 0).status(); }));
+  }
+  if (!applied_.WaitUntil(mutex_, limit.stop, limit.deadline, [&] { return step_ >= step - 1; })) {
+    if (limit.stop.stop_requested()) return base::Cancelled("the pull of rows for step {} was stopped", step);
+    return base::DeadlineExceeded("the pull of rows for step {} timed out: the tables have applied step {}", step,
+                                  step_);
   }
   rows.assign(tables.size(), {});
   return absl::OkStatus();
 }
 
 absl::Status ResidentTables::Apply(Table& table, const TableKeys& keys, int64_t step) {
-  Replaced replaced{keys.keys, table.gradients.keys_there, {}};
+  Replaced replaced{keys.keys, table.gradients.places, {}};
   if (!keys.keys.empty()) {
     if (table.gradients.step != step) return base::Internal("no gradients of step {} are on the device", step);
-    replaced.rows = Taken(table.rows, replaced.keys_there);
+    replaced.rows = Taken(table.rows, replaced.places);
     Rows updated{at::empty_like(replaced.rows.weights), {}};
     for (size_t s = 0; s < state_floats_; ++s) updated.state[s] = at::empty_like(replaced.rows.weights);
     const at::Tensor sums =
@@ -154,7 +170,8 @@ absl::Status ResidentTables::Apply(Table& table, const TableKeys& keys, int64_t 
                    .new_weights = Flat(updated.weights),
                    .new_state = {Flat(updated.state[0]), Flat(updated.state[1])},
                    .scratch = {scratch(), scratch()}});
-    PutBack(updated, replaced.keys_there, table.rows);
+    PutBack(updated, replaced.places, table.rows);
+    if (table.slots.has_value()) table.slots->SetChanged(keys.keys);
   }
   table.gradients = {};
   if (kept_updates_ == 0) return absl::OkStatus();
@@ -180,6 +197,7 @@ absl::Status ResidentTables::Push(int64_t step, std::span<const TableKeys> table
   }
   if (step_ - undo_limit_ == kept_updates_) ++undo_limit_;
   step_ = step;
+  if (step % kStepsOfHitRate == 0) SayHitRate();
   applied_.NotifyAll();
   return absl::OkStatus();
 }
@@ -207,7 +225,8 @@ absl::Status ResidentTables::UndoTo(int64_t step) {
       const Replaced& last = table.replaced.back();
       if (!last.keys.empty()) {
         MEDLEY_RETURN_IF_ERROR(Caught("undoing updates of rows", [&]() -> absl::Status {
-          PutBack(last.rows, last.keys_there, table.rows);
+          PutBack(last.rows, last.places, table.rows);
+          if (table.slots.has_value()) table.slots->SetChanged(last.keys);
           return absl::OkStatus();
         }));
       }
@@ -215,70 +234,6 @@ absl::Status ResidentTables::UndoTo(int64_t step) {
     }
   }
   return absl::OkStatus();
-}
-
-// The state of a row is together on the host: all of its first floats, then all of its second. Copies allocate nothing
-// on the device.
-absl::Status ResidentTables::ToHost(Table& table) {
-  if (!table.host_weights.empty()) return absl::OkStatus();
-  table.host_weights.resize(static_cast<size_t>(table.spec.Size()));
-  table.host_state.resize(table.host_weights.size() * state_floats_);
-  MEDLEY_RETURN_IF_ERROR(place_.CopyOut(table.rows.weights, table.host_weights));
-  std::vector<float> part(state_floats_ > 1 ? table.host_weights.size() : 0);
-  if (state_floats_ == 1) return place_.CopyOut(table.rows.state[0], table.host_state);
-  for (size_t s = 0; s < state_floats_; ++s) {
-    MEDLEY_RETURN_IF_ERROR(place_.CopyOut(table.rows.state[s], part));
-    ForEachRow(
-        table, s, [](float& whole, float& one) { whole = one; }, part);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ResidentTables::FromHost(Table& table) {
-  if (table.host_weights.empty()) return absl::OkStatus();
-  MEDLEY_RETURN_IF_ERROR(place_.CopyIn(table.host_weights, table.rows.weights));
-  if (state_floats_ == 1) return place_.CopyIn(table.host_state, table.rows.state[0]);
-  std::vector<float> part(state_floats_ > 1 ? table.host_weights.size() : 0);
-  for (size_t s = 0; s < state_floats_; ++s) {
-    ForEachRow(
-        table, s, [](float& whole, float& one) { one = whole; }, part);
-    MEDLEY_RETURN_IF_ERROR(place_.CopyIn(part, table.rows.state[s]));
-  }
-  return absl::OkStatus();
-}
-
-void ResidentTables::ForgetHost() {
-  for (Table& table : tables_) table.host_weights = table.host_state = std::vector<float>();
-}
-
-std::span<float> ResidentTables::Weights(int operation) {
-  base::MutexLock lock(mutex_);
-  Table& table = Find(operation);
-  failed_.Update(Caught("copying a table to the host", [&] { return ToHost(table); }));
-  return table.host_weights;
-}
-
-std::span<float> ResidentTables::State(int operation) {
-  base::MutexLock lock(mutex_);
-  Table& table = Find(operation);
-  failed_.Update(Caught("copying a table to the host", [&] { return ToHost(table); }));
-  return table.host_state;
-}
-
-absl::Status ResidentTables::Failure() const {
-  base::MutexLock lock(mutex_);
-  return failed_;
-}
-
-void ResidentTables::SetAppliedStep(int64_t step) {
-  base::MutexLock lock(mutex_);
-  for (Table& table : tables_) {
-    failed_.Update(Caught("copying a table from the host", [&] { return FromHost(table); }));
-    table.replaced.clear();
-    table.gradients = {};
-  }
-  step_ = undo_limit_ = step;
-  applied_.NotifyAll();
 }
 
 }  // namespace medley::worker::aten

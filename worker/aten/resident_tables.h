@@ -2,6 +2,12 @@
 // copies of rows. A step gathers its rows there, adds their gradients there, and updates them there; the host sends
 // keys.
 //
+// Tables that do not fit are in the host's memory, and the rows that are used often on the device, with their optimizer
+// state (row_slots.h). Rows that a step lacks there are copied by Pull, while the step before is computed: a row that
+// is not on the device is in no open step, so the host's values are those of every version that can still be asked for.
+// Every row is updated on the device, and returns to the host when another one takes its place. So no value depends on
+// what is cached.
+//
 // The host gets a table only when it asks for it (Weights, State), for checkpoints and transfers. Errors of functions
 // that return no status come from the next pull or push. Values are those of LocalTables but for the rounding of single
 // operations. Thread-safe, as WholeTables.
@@ -13,11 +19,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "common/base/mutex.h"
 #include "worker/aten/place.h"
+#include "worker/aten/row_slots.h"
 #include "worker/aten/torch.h"
 #include "worker/params/optimizer.h"
 #include "worker/params/parameter_spec.h"
@@ -30,19 +38,35 @@ class ResidentTables final : public WholeTables {
   // Bytes that these tables take on the device, with their optimizer state.
   static double Bytes(const std::vector<ParameterSpec>& tables, const Optimizer& optimizer);
 
-  // Errors: those of the device. `kept_updates` >= 0: how many updates can be undone.
+  // Errors: those of the device. `kept_updates` >= 0: how many updates can be undone. `cache_bytes` > 0: the tables are
+  // in the host's memory, and the device has rows of as many bytes, more only where open steps need them.
   static absl::StatusOr<std::unique_ptr<ResidentTables>> Create(const std::vector<ParameterSpec>& tables,
                                                                 const Optimizer& optimizer, uint64_t seed,
-                                                                int kept_updates, const Place& place);
+                                                                int kept_updates, const Place& place,
+                                                                double cache_bytes = 0);
+  ~ResidentTables() override;
 
-  // The rows of distinct keys, ascending, after update `version`: keys x columns on the device. `keys_there`: the same
-  // keys on the device. Errors: OutOfRange for a version that is not kept.
-  absl::StatusOr<at::Tensor> Gather(size_t table, std::span<const uint64_t> keys, const at::Tensor& keys_there,
-                                    int64_t version);
-  // What the push of `step` will apply to these rows: keys x columns on the device; undefined: zeros.
-  void SetGradients(int64_t step, size_t table, const at::Tensor& keys_there, const at::Tensor& sums);
+  // Rows on the device, keys x columns, and their places in the tables there.
+  struct Gathered {
+    at::Tensor rows, places;
+  };
+  // The rows of distinct keys, ascending, after update `version`, for both passes of `step`; 0: for inference. Errors:
+  // OutOfRange for a version that is not kept.
+  absl::StatusOr<Gathered> Gather(size_t table, std::span<const uint64_t> keys, int64_t version, int64_t step);
+  // What the push of `step` will apply to the rows that were gathered for it: keys x columns on the device; undefined:
+  // zeros.
+  void SetGradients(int64_t step, size_t table, const at::Tensor& places, const at::Tensor& sums);
 
-  // Waits until the version before `step` has been applied; gives no rows.
+  // How often a key that a step asked for was on the device, and the bytes of rows that it has room for. Zeros where
+  // the device has whole tables.
+  struct CacheCounts {
+    int64_t hits = 0, misses = 0;
+    double bytes = 0;
+  };
+  CacheCounts Cached() const;
+
+  // Brings rows that are not on the device there, then waits until the version before `step` has been applied; gives no
+  // rows.
   absl::Status Pull(int64_t step, std::span<const TableKeys> tables, std::vector<std::vector<float>>& rows,
                     const WaitLimit& limit) override;
   // Applies what SetGradients has given; `gradients` are ignored.
@@ -66,26 +90,34 @@ class ResidentTables final : public WholeTables {
   // The rows that one update replaced.
   struct Replaced {
     std::vector<uint64_t> keys;  // ascending
-    at::Tensor keys_there;
+    at::Tensor places;
     Rows rows;
   };
   struct Gradients {
     int64_t step = -1;
-    at::Tensor keys_there, sums;
+    at::Tensor places, sums;
   };
   struct Table {
     ParameterSpec spec;
     Rows rows;
+    std::optional<RowSlots> slots;  // of `rows`; nullopt: the place of a row is its key
     std::deque<Replaced> replaced;  // by the updates from undo_limit_ + 1 to step_
     Gradients gradients;
-    std::vector<float> host_weights, host_state;  // empty: the host has not asked
+    bool asked = false;                           // the host has asked for the next two, and may have written to them
+    std::vector<float> host_weights, host_state;  // empty where only the device has the table
   };
 
   ResidentTables(const std::vector<ParameterSpec>& tables, const Optimizer& optimizer, int kept_updates,
-                 const Place& place);
+                 const Place& place, double cache_bytes);
   Table& Find(int operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Rows Taken(const Rows& rows, const at::Tensor& keys_there) const;
-  void PutBack(const Rows& rows, const at::Tensor& keys_there, Rows& to) const;
+  Rows Taken(const Rows& rows, const at::Tensor& places) const;
+  void PutBack(const Rows& rows, const at::Tensor& places, Rows& to) const;
+  // Where the rows are on the device, after those that are not there were brought. `step` as RowSlots::Fetch.
+  absl::StatusOr<at::Tensor> PlacesOf(Table& table, std::span<const uint64_t> keys, int64_t step)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Bring(Table& table, std::span<const uint64_t> keys, const RowSlots::Fetched& fetched);
+  absl::Status WriteBack(Table& table, std::span<const RowSlots::Evicted> rows);
+  void SayHitRate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Apply(Table& table, const TableKeys& keys, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename Use>
   void ForEachRow(Table& table, size_t s, const Use& use, std::vector<float>& part) const;

@@ -1,5 +1,6 @@
 // A click model trained by real processes, some of which compute on the test device: the losses of the CPU, with the
-// rows of its table at every place, with replicas, and while its layers move to the device and back.
+// rows of its table at every place, with replicas, and while its layers move to the device and back; and, to the bit,
+// the losses of the same device where rows are cached or asked for ahead.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -64,6 +65,36 @@ TEST_F(ClickDeviceTest, RowsAreOnParameterServers) {
   ExpectLossesOfTheCpu(options, {.stages = {On("device", 0, 5, 2)}, .servers = 2}, "two replicas and two servers");
 }
 
+// They are asked for, and copied to the device, while the step before is computed.
+TEST_F(ClickDeviceTest, RowsAreOnParameterServersAndComeAhead) {
+  const JobShape shape = {.stages = {On("device", 0, 1, 2), On("device", 1, 5)}, .servers = 2};
+  JobOptions options = Census();
+  options.environment = {"MEDLEY_ROWS_AHEAD=0"};
+  const Outcome expected = Train(options, shape);
+  options.environment = {"MEDLEY_ROWS_AHEAD=1"};
+  const Outcome found = Train(options, shape);
+  EXPECT_EQ(found.losses, expected.losses);
+  EXPECT_EQ(found.weights, expected.weights);
+}
+
+// A census whose table has thousands of rows in use, more than the device has room for.
+JobOptions LargeCensus(int epochs = 1) {
+  JobOptions options = Census(epochs);
+  options.schema = R"({"label": {"column": 14, "positive": ">50K"}, "categorical": [1, 2, 3, 5, 6, 7, 8, 9, 13],
+                       "numeric": [0, 4, 10, 11, 12]})";
+  options.environment = {"MEDLEY_TEST_DEVICE_BYTES=300000"};
+  return options;
+}
+
+TEST_F(ClickDeviceTest, RowsThatAreUsedOftenAreCached) {
+  JobOptions options = LargeCensus();
+  const Outcome found = Train(options, {.stages = {On("device", 0, 5)}});
+  options.environment = {};
+  const Outcome expected = Train(options, {.stages = {On("device", 0, 5)}});
+  EXPECT_EQ(found.losses, expected.losses);
+  EXPECT_EQ(found.weights, expected.weights);
+}
+
 TEST_F(ClickDeviceTest, RowsAreInTrainers) {
   ExpectLossesOfTheCpu(Census(), {.stages = {On("device", 0, 1, 2), On("device", 1, 5)}, .rows_in_trainers = true},
                        "shards in two trainers");
@@ -78,7 +109,8 @@ TEST_F(ClickDeviceTest, StagesOfCpusAndOfTheDeviceTrainTogether) {
 }
 
 // `middle` from step 20 on, then `first` again.
-void ExpectLossesAcrossMoves(const JobOptions& options, const JobShape& first, const JobShape& middle) {
+void ExpectLossesAcrossMoves(const JobOptions& options, const JobShape& first, const JobShape& middle,
+                             const char* logged = "") {
   JobHarness job(options);
   job.StartCoordinator();
   job.Apply(first, "start");
@@ -88,6 +120,7 @@ void ExpectLossesAcrossMoves(const JobOptions& options, const JobShape& first, c
   const job::v1::Observation end = job.WaitForEnd(base::seconds(240));
   ASSERT_EQ(end.phase(), job::v1::JOB_PHASE_COMPLETE) << end.message() << job.AllLogs();
   EXPECT_EQ(end.samples_done(), end.samples_total());
+  EXPECT_NE(job.AllLogs().find(logged), std::string::npos) << logged;
   Outcome moved;
   moved.losses = job.Losses();
   const Outcome expected = Train(options, {.stages = {On("cpu", 0, 5)}});
@@ -103,6 +136,13 @@ TEST_F(ClickDeviceTest, LayersMoveToTheDeviceAndBack) {
 TEST_F(ClickDeviceTest, LayersLeaveTheDeviceAndComeBack) {
   ExpectLossesAcrossMoves(Census(4), {.stages = {On("device", 0, 5)}},
                           {.stages = {On("device", 0, 1), On("cpu", 1, 5)}});
+}
+
+// Rows return to the host and come again.
+TEST_F(ClickDeviceTest, ACacheLeavesTheDeviceAndComesBack) {
+  ExpectLossesAcrossMoves(LargeCensus(4), {.stages = {On("device", 0, 5)}},
+                          {.stages = {On("cpu", 0, 1), On("device", 1, 5)}},
+                          "rows that are used often in the device's");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // by worker/aten/testing/guarded_backend.cc. Its groups are ranks of one process, those of HostDevice. Thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -17,8 +18,8 @@ class GuardedDevice final : public Device {
   DeviceKind kind() const override { return DeviceKind::kTest; }
   int index() const override { return 0; }
   absl::StatusOr<DeviceMemory> Memory() const override {
-    const auto used = static_cast<int64_t>(memory().used());
-    return DeviceMemory{kTotal - used, kTotal};
+    const int64_t total = memory().total();
+    return DeviceMemory{std::max<int64_t>(0, total - static_cast<int64_t>(memory().used())), total};
   }
   absl::Status Check() const override { return memory().Check(); }
   absl::Status CopyIn(std::span<const std::byte> from, void* to) override { return memory().CopyIn(from, to); }
@@ -32,7 +33,6 @@ class GuardedDevice final : public Device {
   static GuardedMemory& memory() { return GuardedMemory::OfProcess(); }
 
  private:
-  static constexpr int64_t kTotal = int64_t{1} << 40;
   HostDevice groups_{0};
 };
 

@@ -225,6 +225,16 @@ absl::Status GuardedMemory::Check() const {
   return base::Internal("the test device failed: an illegal memory access was encountered");
 }
 
+void GuardedMemory::SetTotal(int64_t bytes) {
+  const std::unique_lock lock(mutex_);
+  total_ = bytes;
+}
+
+int64_t GuardedMemory::total() const {
+  const std::unique_lock lock(mutex_);
+  return total_;
+}
+
 size_t GuardedMemory::used() const {
   const std::unique_lock lock(mutex_);
   return used_;

@@ -61,6 +61,9 @@ class GuardedMemory {
   void SetBroken(bool broken);
   absl::Status Check() const;  // Internal when broken
 
+  // What the device says that it has in all; allocations beyond it succeed.
+  void SetTotal(int64_t bytes);
+  int64_t total() const;
   size_t used() const;  // bytes of blocks
   size_t peak() const;  // the most since ResetPeak
   void ResetPeak();
@@ -82,6 +85,7 @@ class GuardedMemory {
   int64_t allocations_ = 0;
   int64_t fails_ = 0;  // the number of the allocation that fails
   size_t used_ = 0, peak_ = 0;
+  int64_t total_ = int64_t{1} << 40;
   bool broken_ = false;
 };
 

@@ -1,5 +1,6 @@
-// Whole tables in the memory of a device against those in the host's: after steps of every optimizer, an undo, a copy
-// to the host and back, and for steps that compute with older rows. In the build with CUDA the device is a GPU.
+// Whole tables in the memory of a device, and tables of which it has a cache, against those in the host's: after steps
+// of every optimizer, an undo, a copy to the host and back, and for steps that compute with older rows. In the build
+// with CUDA the device is a GPU.
 #include "worker/aten/resident_tables.h"
 
 #include <gmock/gmock.h>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <set>
 
 #include "common/base/rng.h"
@@ -38,6 +40,7 @@ std::vector<ParameterSpec> TwoTables() {
 struct TableRule {
   std::string name;
   Optimizer optimizer;
+  double cached = 0;  // the part of the tables that a cache has; 0: they are on the device
 };
 
 std::vector<TableRule> TableRules() {
@@ -50,16 +53,22 @@ std::vector<TableRule> TableRules() {
   momentum.momentum = 0.9F;
   momentum.weight_decay = 0.01F;
   rules.push_back({"momentum", momentum});
+  for (size_t i = 0, whole = rules.size(); i < whole; ++i) {
+    rules.push_back({rules[i].name + "_cached", rules[i].optimizer, 0.6});
+  }
+  // A cache that is too small for a step grows.
+  rules.push_back({"adam_tiny", *MakeOptimizer("adam", 0.05), 0.02});
   return rules;
 }
 
 // The same tables of the host and of the device.
 class TablePair {
  public:
-  TablePair(const Optimizer& optimizer, int kept)
+  TablePair(const TableRule& rule, int kept)
       : place_(*OpenTestedDevice()),
-        host_(TwoTables(), optimizer, 7, kept),
-        device_(*ResidentTables::Create(TwoTables(), optimizer, 7, kept, place_)) {}
+        host_(TwoTables(), rule.optimizer, 7, kept),
+        device_(*ResidentTables::Create(TwoTables(), rule.optimizer, 7, kept, place_,
+                                        rule.cached * ResidentTables::Bytes(TwoTables(), rule.optimizer))) {}
 
   static std::vector<TableKeys> KeysOf(int64_t step) {
     base::Rng rng(static_cast<uint64_t>(step));
@@ -73,12 +82,6 @@ class TablePair {
     return all;
   }
 
-  at::Tensor There(const std::vector<uint64_t>& keys) const {
-    std::vector<int64_t> whole(keys.begin(), keys.end());
-    return *place_.ToPlace(
-        at::from_blob(whole.data(), {std::ssize(whole)}, at::TensorOptions().dtype(at::kLong)).clone());
-  }
-
   // A step, whose gradients depend on its number alone.
   void Step(int64_t step) {
     const std::vector<TableKeys> keys = KeysOf(step);
@@ -89,9 +92,15 @@ class TablePair {
       Floats& values = gradients.emplace_back(keys[t].keys.size() * static_cast<size_t>(keys[t].columns));
       for (float& x : values) x = static_cast<float>(rng.Uniform(-1, 1));
       const at::Tensor sums = Over(values, {std::ssize(keys[t].keys), keys[t].columns});
-      device_->SetGradients(step, t, There(keys[t].keys), values.empty() ? at::Tensor() : *place_.ToPlace(sums));
+      const auto gathered = device_->Gather(t, keys[t].keys, step - 1, step);
+      ASSERT_THAT(gathered, IsOk());
+      device_->SetGradients(step, t, gathered->places, values.empty() ? at::Tensor() : *place_.ToPlace(sums));
     }
     for (const Floats& values : gradients) spans.push_back(values);
+    // The next step's rows are asked for before this one is applied.
+    std::vector<std::vector<float>> none;
+    const WaitLimit now{{}, base::SteadyTime{}};
+    EXPECT_THAT(device_->Pull(step + 1, KeysOf(step + 1), none, now), StatusIs(absl::StatusCode::kDeadlineExceeded));
     ASSERT_THAT(host_.Push(step, keys, spans, 1, {}), IsOk());
     ASSERT_THAT(device_->Push(step, keys, {}, 1, {}), IsOk());
   }
@@ -113,11 +122,11 @@ class TablePair {
     std::vector<std::vector<float>> expected;
     ASSERT_THAT(host_.Pull(version + 1, keys, expected, {}), IsOk());
     for (size_t t = 0; t < keys.size(); ++t) {
-      const auto rows = device_->Gather(t, keys[t].keys, There(keys[t].keys), version);
-      ASSERT_THAT(rows, IsOk());
+      const auto gathered = device_->Gather(t, keys[t].keys, version, 0);
+      ASSERT_THAT(gathered, IsOk());
       Floats found(expected[t].size());
       if (found.empty()) continue;
-      ASSERT_THAT(place_.CopyOut(rows->contiguous(), found), IsOk());
+      ASSERT_THAT(place_.CopyOut(gathered->rows.contiguous(), found), IsOk());
       EXPECT_LE(Difference(found, expected[t]), kMostApart) << "version " << version;
     }
   }
@@ -139,23 +148,22 @@ class ResidentTablesTest : public ::testing::TestWithParam<TableRule> {
 };
 
 TEST_P(ResidentTablesTest, TwentyStepsAreTheHosts) {
-  TablePair pair(GetParam().optimizer, 1);
+  TablePair pair(GetParam(), 1);
   pair.ExpectEqual("at first");
   for (int64_t step = 1; step <= 20; ++step) pair.Step(step);
   pair.ExpectEqual("after 20 steps");
 }
 
 TEST_P(ResidentTablesTest, OlderRowsAreKept) {
-  TablePair pair(GetParam().optimizer, 3);
+  TablePair pair(GetParam(), 3);
   for (int64_t step = 1; step <= 9; ++step) pair.Step(step);
   for (int64_t version = 6; version <= 9; ++version) pair.ExpectRows(7, version);
   const std::vector<TableKeys> keys = TablePair::KeysOf(7);
-  EXPECT_THAT(pair.device().Gather(0, keys[0].keys, pair.There(keys[0].keys), 5),
-              StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(pair.device().Gather(0, keys[0].keys, 5, 0), StatusIs(absl::StatusCode::kOutOfRange));
 }
 
 TEST_P(ResidentTablesTest, StepsAreUndone) {
-  TablePair pair(GetParam().optimizer, 3);
+  TablePair pair(GetParam(), 3);
   for (int64_t step = 1; step <= 6; ++step) pair.Step(step);
   ASSERT_THAT(pair.host().UndoTo(4), IsOk());
   ASSERT_THAT(pair.device().UndoTo(4), IsOk());
@@ -167,7 +175,7 @@ TEST_P(ResidentTablesTest, StepsAreUndone) {
 
 // As a checkpoint or another trainer writes them.
 TEST_P(ResidentTablesTest, ValuesComeFromOutside) {
-  TablePair from(GetParam().optimizer, 1), to(GetParam().optimizer, 1);
+  TablePair from(GetParam(), 1), to(GetParam(), 1);
   for (int64_t step = 1; step <= 6; ++step) from.Step(step);
   for (const ParameterSpec& spec : TwoTables()) {
     std::ranges::copy(from.device().Weights(spec.operation), to.device().Weights(spec.operation).begin());
@@ -184,9 +192,60 @@ TEST_P(ResidentTablesTest, ValuesComeFromOutside) {
 INSTANTIATE_TEST_SUITE_P(Rules, ResidentTablesTest, ::testing::ValuesIn(TableRules()),
                          [](const auto& tested) { return tested.param.name; });
 
+// What is cached changes no bit of what the device computes.
+TEST(ResidentTables, ACacheHasTheBitsOfWholeTables) {
+  if (device::BuiltForGpus()) MEDLEY_NEEDS_GPU();
+  const Optimizer adam = *MakeOptimizer("adam", 0.05);
+  for (const double cached : {0.02, 0.3, 0.5, 0.9}) {
+    TablePair whole({"whole", adam}, 2), some({"some", adam, cached}, 2);
+    const auto equal = [&](const std::string& when) {
+      for (const ParameterSpec& spec : TwoTables()) {
+        EXPECT_TRUE(std::ranges::equal(some.device().Weights(spec.operation), whole.device().Weights(spec.operation)))
+            << when << ", " << cached << " cached";
+        EXPECT_TRUE(std::ranges::equal(some.device().State(spec.operation), whole.device().State(spec.operation)))
+            << when << ", " << cached << " cached";
+      }
+    };
+    for (int64_t step = 1; step <= 60; ++step) {
+      for (TablePair* pair : {&whole, &some}) pair->Step(step);
+      if (step % 20 == 0) equal("step " + std::to_string(step));
+      if (step % 14 != 0) continue;
+      if (step % 28 == 0) equal("before an undo");  // as a checkpoint reads them
+      for (TablePair* pair : {&whole, &some}) {
+        ASSERT_THAT(pair->device().UndoTo(step - 2), IsOk());
+        ASSERT_THAT(pair->host().UndoTo(step - 2), IsOk());
+      }
+      equal("after an undo");
+      for (TablePair* pair : {&whole, &some}) {
+        pair->Step(step - 1);
+        pair->Step(step);
+      }
+    }
+    equal("at the end");
+    const ResidentTables::CacheCounts counts = some.device().Cached();
+    EXPECT_GT(counts.hits, 0);
+    EXPECT_GT(counts.misses, 0);
+    std::printf("%.2f of the rows cached: %.0f %% hits\n", cached,
+                100.0 * static_cast<double>(counts.hits) / static_cast<double>(counts.hits + counts.misses));
+    EXPECT_EQ(whole.device().Cached().misses, 0);
+  }
+}
+
+// Many samples are scored between two steps: their rows take no place for longer than they are needed.
+TEST(ResidentTables, ScoringDoesNotGrowTheCache) {
+  if (device::BuiltForGpus()) MEDLEY_NEEDS_GPU();
+  TablePair pair({"cached", *MakeOptimizer("sgd", 0.1), 0.6}, 1);
+  for (int64_t step = 1; step <= 4; ++step) pair.Step(step);
+  const double before = pair.device().Cached().bytes;
+  for (int64_t chunk = 11; chunk < 40; ++chunk) pair.ExpectRows(chunk, 4);
+  EXPECT_EQ(pair.device().Cached().bytes, before);
+  pair.Step(5);
+  pair.ExpectEqual("after scoring");
+}
+
 TEST(ResidentTables, RefusesRowsAndStepsThatItLacks) {
   if (device::BuiltForGpus()) MEDLEY_NEEDS_GPU();
-  TablePair pair(*MakeOptimizer("sgd", 0.1), 1);
+  TablePair pair({"sgd", *MakeOptimizer("sgd", 0.1)}, 1);
   std::vector<std::vector<float>> rows;
   const std::vector<TableKeys> outside = {{0, 3, {50}}};
   EXPECT_THAT(pair.device().Pull(1, outside, rows, {}), StatusIs(absl::StatusCode::kInvalidArgument));
