@@ -2,7 +2,7 @@
 // gradients of the first step and the seconds of a step, for tests/bench/models.py and tests/gpu to compare with
 // PyTorch.
 //
-//   exported_bench SPEC.json [--device cpu|cuda] [--rows host|device] [--steps N] [--gradients FILE]
+//   exported_bench SPEC.json [--device cpu|cuda] [--rows host|device|cache] [--steps N] [--gradients FILE]
 //   exported_bench SPEC.json --hold FIRST END
 //
 // Prints one JSON object. "seconds": the median of a step; "mean_seconds": the mean after three steps. "memory": what
@@ -89,17 +89,24 @@ absl::StatusOr<nlohmann::json> HeldAt(int step, const worker::device::CountingDe
   return held;
 }
 
-// The tables of the block, on its device where `there` and the block can.
-absl::StatusOr<std::shared_ptr<worker::WholeTables>> MakeTables(worker::BlockCompute& block, bool there,
+// The tables of the block: with "device" there, with "cache" a tenth of their rows.
+absl::StatusOr<std::shared_ptr<worker::WholeTables>> MakeTables(worker::BlockCompute& block, const std::string& rows,
+                                                                worker::device::CountingDevice* gpu,
                                                                 const worker::Optimizer& optimizer, uint64_t seed) {
-  worker::TableKeeper* const keeper = there ? worker::KeeperOf(block) : nullptr;
+  worker::TableKeeper* const keeper = rows == "host" ? nullptr : worker::KeeperOf(block);
+  if (rows == "cache" && gpu != nullptr) {
+    double bytes = 0;
+    for (const worker::ParameterSpec& table : block.Tables()) bytes += 4.0 * static_cast<double>(table.Size());
+    bytes *= static_cast<double>(1 + worker::StateFloats(optimizer.kind));
+    gpu->SetMostFree(static_cast<int64_t>(0.2 * bytes));  // of which a cache takes half
+  }
   if (keeper == nullptr) return std::make_shared<worker::LocalTables>(block.Tables(), optimizer, seed);
   MEDLEY_ASSIGN_OR_RETURN(auto tables, keeper->MakeTables(optimizer, seed, /*kept_updates=*/1));
-  if (tables == nullptr) return base::InvalidArgument("--rows device: the device has no memory for the tables");
+  if (tables == nullptr) return base::InvalidArgument("--rows {}: the device has no memory for the tables", rows);
   return tables;
 }
 
-absl::Status Run(const std::string& path, const std::string& device, bool rows_there, int steps,
+absl::Status Run(const std::string& path, const std::string& device, const std::string& rows, int steps,
                  const std::string& gradients) {
   MEDLEY_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path));
   MEDLEY_ASSIGN_OR_RETURN(const model::JobSpec spec, model::ParseJobSpec(text));
@@ -117,8 +124,8 @@ absl::Status Run(const std::string& path, const std::string& device, bool rows_t
   const int count = spec.training.batch_size;
   if (data->rows() % count != 0) return base::InvalidArgument("{} samples are no batches of {}", data->rows(), count);
   MEDLEY_ASSIGN_OR_RETURN(const std::shared_ptr<worker::WholeTables> tables,
-                          MakeTables(*block, rows_there, optimizer, spec.training.seed));
-  worker::TableKeeper* const keeper = rows_there ? worker::KeeperOf(*block) : nullptr;
+                          MakeTables(*block, rows, gpu.get(), optimizer, spec.training.seed));
+  worker::TableKeeper* const keeper = rows == "host" ? nullptr : worker::KeeperOf(*block);
   std::vector<worker::SeatTable> seats;
   for (const worker::ParameterSpec& table : block->Tables()) seats.push_back({table});
   worker::BatchAssembler assembler(1, {}, *data, std::move(seats));
@@ -194,8 +201,9 @@ int main(int argc, char** argv) {
   app.add_option("--device", device, "what computes: cpu, or cuda for the first GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
-  app.add_option("--rows", rows, "where the rows of Medley's own layers are; device: with --device cuda")
-      ->check(CLI::IsMember({"host", "device"}));
+  app.add_option("--rows", rows,
+                 "where the rows of Medley's own layers are; device, or cache (a tenth of them): with --device cuda")
+      ->check(CLI::IsMember({"host", "device", "cache"}));
   app.add_option("--steps", steps, "number of steps")->check(CLI::Range(1, 100000));
   app.add_option("--gradients", gradients, "file for the gradients of step 1");
   std::vector<int> block;
@@ -203,7 +211,7 @@ int main(int argc, char** argv) {
       ->expected(2);
   CLI11_PARSE(app, argc, argv);
   const absl::Status status =
-      block.empty() ? medley::Run(spec, device, rows == "device", steps, gradients) : medley::Hold(spec, block);
+      block.empty() ? medley::Run(spec, device, rows, steps, gradients) : medley::Hold(spec, block);
   if (!status.ok()) std::cerr << "exported_bench: " << medley::base::Message(status) << '\n';
   return status.ok() ? 0 : 1;
 }

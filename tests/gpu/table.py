@@ -31,8 +31,8 @@ ROWS = (
        for words, what in (("a step", "a step$"), ("a step of eager PyTorch", "a step of eager"), ("times PyTorch's step", "times"),
                            ("copied to the GPU a step", "copied to"), ("copied from the GPU a step", "copied from"),
                            ("losses from the CPU's", "losses"))]
-    + [(f"ctrdnn, batch {batch:,}, rows on the host: a step", "click", f"ctrdnn, batch {batch}, rows on the host")
-       for batch in (4096, 16384)]
+    + [(f"ctrdnn, batch {batch:,}, {rows}: a step", "click", f"ctrdnn, batch {batch}, {rows}: a step")
+       for rows in ("a tenth of the rows cached", "rows on the host") for batch in (4096, 16384)]
     + [(f"large tables, {pools}: {words}", "heterps", f"{pools}: {what}") for pools in ("mix", "GPU only", "CPUs only")
        for words, what in (("plan", "plan"), ("measured", "measured"), ("expected", "expected"), ("a million samples", "price"))]
     + [(f"{model}: growth of memory in 400 steps, {place}", "memory", f"{model}: growth of the {what}")

@@ -47,6 +47,9 @@ LayerBlock::LayerBlock(const Graph& graph, model::OperationRange range, const Bl
     for (const ParameterSpec& spec : operation.parameters) ++(spec.sparse ? table : dense);
     if (operation.pass_first) has_fixed_rows_[first_dense_.back()] = true;
   }
+  std::vector<int64_t> columns;
+  for (const ParameterSpec& spec : tables_) columns.push_back(spec.columns);
+  if (place_.apart() && !columns.empty()) staged_ = std::make_unique<StagedRows>(device_, place_, std::move(columns));
 }
 
 absl::StatusOr<std::unique_ptr<LayerBlock>> LayerBlock::Create(const Graph& graph, model::OperationRange range,

@@ -21,14 +21,16 @@
 #include "worker/aten/place.h"
 #include "worker/aten/placed_rows.h"
 #include "worker/aten/resident_tables.h"
+#include "worker/aten/staged_rows.h"
 #include "worker/aten/stored_block.h"
 #include "worker/model/block_shape.h"
 #include "worker/model/graph.h"
 #include "worker/model/make_block.h"
+#include "worker/pipeline/row_stager.h"
 
 namespace medley::worker::aten {
 
-class LayerBlock final : public StoredBlock, public worker::TableKeeper {
+class LayerBlock final : public StoredBlock, public worker::TableKeeper, public worker::RowStager {
  public:
   // Computes on settings.device; null: the CPU. Errors: InvalidArgument for a range that is empty or exceeds the graph;
   // those of the device.
@@ -46,6 +48,9 @@ class LayerBlock final : public StoredBlock, public worker::TableKeeper {
                                                                   int kept_updates) override;
   void SetKeys(int slot, int table, std::span<const uint64_t> keys) override;
   void SetRows(int slot, int table, std::span<const float> rows) override;
+  // On a device, if its host has the tables.
+  absl::Status StageRows(int64_t step, int table, std::span<const float> rows) override;
+  const StagedRows* staged() const { return staged_.get(); }  // null: on no device
   absl::StatusOr<worker::Values> Forward(worker::Pass pass, const worker::BatchView& features,
                                          worker::Values inputs) override;
   absl::StatusOr<worker::Values> Backward(worker::Pass pass, worker::Values output_gradients) override;
@@ -130,6 +135,7 @@ class LayerBlock final : public StoredBlock, public worker::TableKeeper {
   std::vector<OpenStep> open_;                  // by slot
   Micro infer_;
   std::shared_ptr<ResidentTables> resident_;  // null: the rows come from the host
+  std::unique_ptr<StagedRows> staged_;        // null: on no device
   HostValues input_gradients_;
   at::Tensor class_weights_;  // of the loss
   absl::Status rows_failed_;  // of the last SetRows

@@ -53,8 +53,22 @@ void LayerBlock::SetRows(int slot, int table, std::span<const float> rows) {
   if (resident_ != nullptr) return;
   const auto index = static_cast<size_t>(table);
   rows_failed_.Update(Caught("rows of a step", [&]() -> absl::Status {
-    return StepOf(slot).rows.at(index).Set(place_, rows, tables_[index].columns);
+    OpenStep& open = StepOf(slot);
+    // With several open steps a buffer would be used by more than one.
+    if (staged_ != nullptr && open_.size() == 1) {
+      MEDLEY_ASSIGN_OR_RETURN(const at::Tensor there, staged_->Take(open.shape.step, index, rows));
+      if (there.defined()) {
+        open.rows[index].SetThere(there, rows.size());
+        return absl::OkStatus();
+      }
+    }
+    return open.rows.at(index).Set(place_, rows, tables_[index].columns);
   }));
+}
+
+absl::Status LayerBlock::StageRows(int64_t step, int table, std::span<const float> rows) {
+  if (staged_ == nullptr || resident_ != nullptr) return absl::OkStatus();
+  return Caught("rows of a coming step", [&] { return staged_->Stage(step, static_cast<size_t>(table), rows); });
 }
 
 std::span<const float> LayerBlock::RowGradients(int slot, int table) const {

@@ -6,13 +6,18 @@
 
 namespace medley::worker::aten {
 
-absl::Status PlacedRows::Set(const Place& place, std::span<const float> rows, int64_t columns) {
-  floats_ = rows.size();
+void PlacedRows::SetThere(const at::Tensor& rows, size_t floats) {
+  floats_ = floats;
   changed_ = false;
   sums_ = at::Tensor();
   host_.Grow(floats_);
   std::ranges::fill(host_.First(floats_), 0.0F);
-  rows_ = at::empty({static_cast<int64_t>(floats_) / columns, columns}, place.Floats());
+  rows_ = rows;
+}
+
+absl::Status PlacedRows::Set(const Place& place, std::span<const float> rows, int64_t columns) {
+  const auto count = static_cast<int64_t>(rows.size()) / columns;
+  SetThere(at::empty({count, columns}, place.Floats()), rows.size());
   if (rows.empty()) return absl::OkStatus();
   if (place.apart()) return place.CopyIn(rows, rows_);
   rows_.copy_(Over(rows, rows_.sizes()));

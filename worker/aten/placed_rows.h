@@ -20,6 +20,8 @@ class PlacedRows {
   // Copies the rows, which are `columns` wide, and forgets the gradients.
   absl::Status Set(const Place& place, std::span<const float> rows, int64_t columns);
 
+  // The same for rows that are in place already.
+  void SetThere(const at::Tensor& rows, size_t floats);
   // Takes rows that are in place already: their gradients are not for the host.
   void SetPlaced(const at::Tensor& rows);
   // The sums so far; undefined: zeros.

@@ -40,6 +40,19 @@ struct DeviceMemory {
   int64_t total = 0;
 };
 
+// Memory of the host that the device reads and writes by itself, while the host does other work.
+class HostBuffer {
+ public:
+  virtual ~HostBuffer() = default;
+  virtual std::span<std::byte> bytes() const = 0;
+};
+
+// A place in the order of the work that a device was given: what came before it. Passed to the device that made it.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+};
+
 // How LibTorch names the device that holds its tensors.
 enum class DeviceKind {
   kHost,  // none: its memory is the host's, which some tests use
@@ -67,6 +80,19 @@ class Device {
   // when `to` is complete. Errors: Internal with CUDA's text.
   virtual absl::Status CopyIn(std::span<const std::byte> from, void* to) = 0;
   virtual absl::Status CopyOut(const void* from, std::span<std::byte> to) = 0;
+
+  // Copies beside what the device computes, on a stream of their own: nothing waits for them unless it must.
+  virtual absl::StatusOr<std::unique_ptr<HostBuffer>> NewHostBuffer(size_t bytes) = 0;
+  // All that the default stream was given so far.
+  virtual absl::StatusOr<std::shared_ptr<const Mark>> MarkCompute() = 0;
+  // Begins to copy the first `bytes` of `from` when `after` has passed (null: at once), behind earlier copies of this
+  // kind. Until the returned mark has passed, `from` may not be changed and `to` not be used.
+  virtual absl::StatusOr<std::shared_ptr<const Mark>> StartCopyIn(const HostBuffer& from, size_t bytes, void* to,
+                                                                  const Mark* after) = 0;
+  // What the default stream is given from now on waits for `mark`.
+  virtual absl::Status ComputeWaits(const Mark& mark) = 0;
+  // The caller waits for `mark`.
+  virtual absl::Status Await(const Mark& mark) = 0;
 
   // A key for JoinGroup, made by one rank and sent to all.
   virtual absl::StatusOr<GroupKey> NewGroupKey() = 0;

@@ -28,6 +28,31 @@ absl::StatusOr<Half> MakeHalf() {
   return half;
 }
 
+class PinnedMemory final : public HostBuffer {
+ public:
+  explicit PinnedMemory(PinnedBuffer memory) : memory_(std::move(memory)) {}
+  std::span<std::byte> bytes() const override { return memory_.First(memory_.size()); }
+
+ private:
+  const PinnedBuffer memory_;
+};
+
+class EventMark final : public Mark {
+ public:
+  static absl::StatusOr<std::shared_ptr<const Mark>> Of(cudaStream_t stream) {
+    auto mark = std::make_shared<EventMark>();
+    MEDLEY_ASSIGN_OR_RETURN(mark->event_, Event::Create());
+    MEDLEY_RETURN_IF_ERROR(mark->event_.Record(stream));
+    return mark;
+  }
+  const Event& event() const { return event_; }
+
+ private:
+  Event event_;
+};
+
+const Event& EventOf(const Mark& mark) { return static_cast<const EventMark&>(mark).event(); }
+
 class Gpu final : public Device {
  public:
   static absl::StatusOr<std::shared_ptr<Device>> Open() {
@@ -39,6 +64,7 @@ class Gpu final : public Device {
     static_assert(sizeof properties.uuid.bytes == sizeof(DeviceId));
     std::memcpy(gpu->id_.data(), properties.uuid.bytes, gpu->id_.size());
     MEDLEY_ASSIGN_OR_RETURN(gpu->copies_, Stream::Create());
+    MEDLEY_ASSIGN_OR_RETURN(gpu->ahead_, Stream::Create());
     MEDLEY_ASSIGN_OR_RETURN(gpu->before_, Event::Create());
     for (Half& half : gpu->halves_) {
       MEDLEY_ASSIGN_OR_RETURN(half, MakeHalf());
@@ -108,6 +134,23 @@ class Gpu final : public Device {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<std::unique_ptr<HostBuffer>> NewHostBuffer(size_t bytes) override {
+    MEDLEY_ASSIGN_OR_RETURN(PinnedBuffer memory, PinnedBuffer::Create(std::max<size_t>(1, bytes)));
+    return std::make_unique<PinnedMemory>(std::move(memory));
+  }
+  absl::StatusOr<std::shared_ptr<const Mark>> MarkCompute() override { return EventMark::Of(cudaStreamLegacy); }
+  absl::StatusOr<std::shared_ptr<const Mark>> StartCopyIn(const HostBuffer& from, size_t bytes, void* to,
+                                                          const Mark* after) override {
+    base::MutexLock lock(mutex_);
+    if (after != nullptr) MEDLEY_RETURN_IF_ERROR(EventOf(*after).HoldUp(ahead_.get()));
+    MEDLEY_RETURN_IF_ERROR(
+        FromCuda(cudaMemcpyAsync(to, from.bytes().data(), bytes, cudaMemcpyHostToDevice, ahead_.get()),
+                 fmt::format("copying {} bytes to the GPU beside its computations", bytes)));
+    return EventMark::Of(ahead_.get());
+  }
+  absl::Status ComputeWaits(const Mark& mark) override { return EventOf(mark).HoldUp(cudaStreamLegacy); }
+  absl::Status Await(const Mark& mark) override { return EventOf(mark).Wait(); }
+
   absl::StatusOr<GroupKey> NewGroupKey() override { return NewNcclKey(); }
   absl::StatusOr<std::unique_ptr<DeviceGroup>> JoinGroup(const GroupKey& key, int rank, int size,
                                                          base::milliseconds timeout, std::stop_token stop) override {
@@ -126,6 +169,7 @@ class Gpu final : public Device {
   DeviceId id_{};
   base::Mutex mutex_;
   Stream copies_ ABSL_GUARDED_BY(mutex_);
+  Stream ahead_ ABSL_GUARDED_BY(mutex_);  // copies that nothing waits for yet
   Event before_ ABSL_GUARDED_BY(mutex_);
   std::array<Half, 2> halves_ ABSL_GUARDED_BY(mutex_);
 };

@@ -12,6 +12,7 @@
 #include "worker/pipeline/prefetcher.h"
 #include "worker/pipeline/probe.h"
 #include "worker/pipeline/reduced_samples.h"
+#include "worker/pipeline/row_stager.h"
 #include "worker/pipeline/sequence.h"
 #include "worker/pipeline/whole_tables.h"
 
@@ -36,7 +37,7 @@ class Executor::Rep {
         open_(static_cast<size_t>(training_.depth)),
         evaluator_(1, Share(seed), *parts_.data, Tables()),
         prefetcher_(BatchAssembler(programs.training.micro_batches, Share(seed), *parts_.data, Tables()), parts_.sparse,
-                    *parts_.clock),
+                    *parts_.clock, Stager()),
         runner_(programs.training, device, training_, seat_of_, parts_, optimizer) {}
 
   void Prefetch(const StepLease& lease) {
@@ -68,6 +69,26 @@ class Executor::Rep {
       for (const ParameterSpec& spec : ComputeOf(block).Tables()) tables.push_back({spec, SeatOf(block)});
     }
     return tables;
+  }
+  // Gives rows that were pulled ahead to the blocks that take them. Unset: none does.
+  Prefetcher::Stage Stager() const {
+    std::vector<RowStager*> stagers;  // by table
+    std::vector<int> numbers;         // of the table in its block
+    for (const int block : training_.blocks) {
+      auto* const stager = dynamic_cast<RowStager*>(&ComputeOf(block));
+      for (size_t t = 0; t < ComputeOf(block).Tables().size(); ++t) {
+        stagers.push_back(stager);
+        numbers.push_back(static_cast<int>(t));
+      }
+    }
+    if (std::ranges::all_of(stagers, [](const RowStager* stager) { return stager == nullptr; })) return {};
+    return [stagers, numbers](const PreparedStep& step) {
+      for (size_t t = 0; t < stagers.size(); ++t) {
+        if (stagers[t] == nullptr) continue;
+        MEDLEY_RETURN_IF_ERROR(stagers[t]->StageRows(step.lease.step, numbers[t], step.rows[t]));
+      }
+      return absl::OkStatus();
+    };
   }
   BatchShare Share(uint64_t seed) const {
     BatchShare share{

@@ -7,10 +7,11 @@
 
 namespace medley::worker {
 
-Prefetcher::Prefetcher(BatchAssembler assembler, SparseParameters* sparse, base::Clock& clock)
+Prefetcher::Prefetcher(BatchAssembler assembler, SparseParameters* sparse, base::Clock& clock, Stage stage)
     : assembler_(std::move(assembler)),
       sparse_(sparse),
       clock_(clock),
+      stage_(std::move(stage)),
       thread_([this](std::stop_token stop) { Run(stop); }) {}
 
 Prefetcher::~Prefetcher() {
@@ -66,6 +67,8 @@ absl::StatusOr<std::unique_ptr<PreparedStep>> Prefetcher::Prepare(const StepLeas
   if (sparse_ != nullptr && !step->tables.empty()) {
     // The step before is being computed: rows that it does not change can be here before it ends.
     MEDLEY_ASSIGN_OR_RETURN(const RowsAhead ahead, sparse_->PullAhead(version + 1, step->tables, step->rows, limit));
+    const bool some = std::ranges::any_of(ahead.at, [](int64_t at) { return at >= 0; });
+    if (stage_ && some) MEDLEY_RETURN_IF_ERROR(stage_(*step));
     MEDLEY_RETURN_IF_ERROR(sparse_->PullChanged(version + 1, step->tables, ahead, step->rows, limit));
   }
   return step;

@@ -7,6 +7,7 @@
 #include <absl/status/statusor.h>
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -21,8 +22,10 @@ class Prefetcher {
  public:
   static constexpr int kMaxPrefetched = 2;
 
-  // `sparse` is null when the stage has no tables.
-  Prefetcher(BatchAssembler assembler, SparseParameters* sparse, base::Clock& clock);
+  // What is done with rows that were pulled ahead, in the background thread: they may not be the newest.
+  using Stage = std::function<absl::Status(const PreparedStep&)>;
+  // `sparse` is null when the stage has no tables; `stage` is unset where no block takes rows ahead.
+  Prefetcher(BatchAssembler assembler, SparseParameters* sparse, base::Clock& clock, Stage stage = {});
   ~Prefetcher();
 
   // Asks for a step to be prepared, with the rows after step `version`; ignored when it is already queued or the queue
@@ -51,6 +54,7 @@ class Prefetcher {
   BatchAssembler assembler_;  // only for the thread that has set busy_
   SparseParameters* const sparse_;
   base::Clock& clock_;
+  const Stage stage_;
   base::Mutex mutex_;
   base::CondVar changed_;
   std::deque<Entry> entries_ ABSL_GUARDED_BY(mutex_);

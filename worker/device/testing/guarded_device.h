@@ -24,6 +24,21 @@ class GuardedDevice final : public Device {
   absl::Status Check() const override { return memory().Check(); }
   absl::Status CopyIn(std::span<const std::byte> from, void* to) override { return memory().CopyIn(from, to); }
   absl::Status CopyOut(const void* from, std::span<std::byte> to) override { return memory().CopyOut(from, to); }
+  absl::StatusOr<std::unique_ptr<HostBuffer>> NewHostBuffer(size_t bytes) override {
+    return std::make_unique<PlainMemory>(bytes);
+  }
+  absl::StatusOr<std::shared_ptr<const Mark>> MarkCompute() override {
+    MEDLEY_RETURN_IF_ERROR(memory().Check());
+    return std::make_shared<const Moment>(memory().Now());
+  }
+  absl::StatusOr<std::shared_ptr<const Mark>> StartCopyIn(const HostBuffer& from, size_t bytes, void* to,
+                                                          const Mark* after) override {
+    const GuardedStreams::Moment begin = after == nullptr ? GuardedStreams::Moment{} : MomentOf(*after);
+    MEDLEY_ASSIGN_OR_RETURN(const int64_t copy, memory().StartCopyIn(from.bytes().first(bytes), to, begin));
+    return std::make_shared<const Moment>(GuardedStreams::Moment{{0, copy}});
+  }
+  absl::Status ComputeWaits(const Mark& mark) override { return memory().KernelsWait(MomentOf(mark)); }
+  absl::Status Await(const Mark& mark) override { return memory().Finish(MomentOf(mark)); }
   absl::StatusOr<GroupKey> NewGroupKey() override { return groups_.NewGroupKey(); }
   absl::StatusOr<std::unique_ptr<DeviceGroup>> JoinGroup(const GroupKey& key, int rank, int size,
                                                          base::milliseconds timeout, std::stop_token stop) override {
@@ -33,6 +48,12 @@ class GuardedDevice final : public Device {
   static GuardedMemory& memory() { return GuardedMemory::OfProcess(); }
 
  private:
+  struct Moment final : Mark {
+    explicit Moment(const GuardedStreams::Moment& is) : moment(is) {}
+    const GuardedStreams::Moment moment;
+  };
+  static const GuardedStreams::Moment& MomentOf(const Mark& mark) { return static_cast<const Moment&>(mark).moment; }
+
   HostDevice groups_{0};
 };
 

@@ -143,6 +143,7 @@ std::map<void*, GuardedMemory::Block>::iterator GuardedMemory::BlockOf(const voi
 bool GuardedMemory::Opened::Open(const void* address) {
   const auto block = memory_.BlockOf(address);
   if (block == memory_.blocks_.end()) return false;
+  memory_.streams_.Use(block->second.uses, block->first);
   if (block->second.opened++ == 0) Protect(block->first, block->second.mapped, PROT_READ | PROT_WRITE);
   blocks_.push_back(block->first);
   return true;
@@ -175,6 +176,52 @@ absl::Status GuardedMemory::CopyIn(std::span<const std::byte> from, void* device
   std::memcpy(device, from.data(), from.size());
   CountIn(from.size());
   return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> GuardedMemory::StartCopyIn(std::span<const std::byte> from, void* device,
+                                                   const GuardedStreams::Moment& after) {
+  const std::unique_lock lock(mutex_);
+  MEDLEY_RETURN_IF_ERROR(CheckRange(device, from.size()));
+  CountIn(from.size());
+  return streams_.Start(BlockOf(device)->first, after, [this, from, device] { DoCopyIn(from, device); });
+}
+
+// The block may be freed by now: then nothing that was given waited for the copy.
+void GuardedMemory::DoCopyIn(std::span<const std::byte> from, void* device) {
+  const auto block = BlockOf(device);
+  if (block == blocks_.end()) return streams_.NoteFreed(device);
+  streams_.UseByCopy(block->second.uses, block->first);
+  if (block->second.opened == 0) Protect(block->first, block->second.mapped, PROT_READ | PROT_WRITE);
+  std::memcpy(device, from.data(), from.size());
+  if (block->second.opened == 0) Protect(block->first, block->second.mapped, PROT_NONE);
+}
+
+absl::Status GuardedMemory::KernelsWait(const GuardedStreams::Moment& moment) {
+  const std::unique_lock lock(mutex_);
+  streams_.KernelsWait(moment.done[GuardedStreams::kCopies]);
+  return Check();
+}
+
+absl::Status GuardedMemory::Finish(const GuardedStreams::Moment& moment) {
+  const std::unique_lock lock(mutex_);
+  streams_.Finish(moment.done[GuardedStreams::kCopies]);
+  return Check();
+}
+
+GuardedStreams::Moment GuardedMemory::Now() const {
+  const std::unique_lock lock(mutex_);
+  return streams_.Now();
+}
+
+void GuardedMemory::ResetStreams(uint64_t seed, int64_t left_out_wait) {
+  const std::unique_lock lock(mutex_);
+  streams_.Reset(seed);
+  streams_.LeaveOutWait(left_out_wait);
+}
+
+int64_t GuardedMemory::waits() const {
+  const std::unique_lock lock(mutex_);
+  return streams_.waits();
 }
 
 absl::Status GuardedMemory::CopyOut(const void* device, std::span<std::byte> to) {
@@ -221,6 +268,7 @@ void GuardedMemory::SetBroken(bool broken) {
 
 absl::Status GuardedMemory::Check() const {
   const std::unique_lock lock(mutex_);
+  if (!streams_.error().empty()) return base::Internal("the test device: {}", streams_.error());
   if (!broken_) return absl::OkStatus();
   return base::Internal("the test device failed: an illegal memory access was encountered");
 }

@@ -16,6 +16,7 @@
 #include <span>
 
 #include "worker/device/testing/copy_counts.h"
+#include "worker/device/testing/guarded_streams.h"
 
 namespace medley::worker::device {
 
@@ -33,7 +34,7 @@ class GuardedMemory {
   // While one exists, its thread may use the memory, and other threads wait.
   class Opened {
    public:
-    explicit Opened(GuardedMemory& memory) : memory_(memory), lock_(memory.mutex_) {}
+    explicit Opened(GuardedMemory& memory) : memory_(memory), lock_(memory.mutex_) { memory_.streams_.BeginKernel(); }
     ~Opened();
     Opened(const Opened&) = delete;
     Opened& operator=(const Opened&) = delete;
@@ -49,6 +50,16 @@ class GuardedMemory {
   // Both count. `device` lies within a block. Errors: Internal outside the block.
   absl::Status CopyIn(std::span<const std::byte> from, void* device);
   absl::Status CopyOut(const void* device, std::span<std::byte> to);
+  // A copy on the second stream (guarded_streams.h), which counts when it is given. `from` is read when it
+  // is done. Returns its number.
+  absl::StatusOr<int64_t> StartCopyIn(std::span<const std::byte> from, void* device,
+                                      const GuardedStreams::Moment& after);
+  absl::Status KernelsWait(const GuardedStreams::Moment& moment);
+  absl::Status Finish(const GuardedStreams::Moment& moment);
+  GuardedStreams::Moment Now() const;
+  // The order of streams: a seed, and the wait that is left out (GuardedStreams).
+  void ResetStreams(uint64_t seed, int64_t left_out_wait = 0);
+  int64_t waits() const;
   // A copy that a kernel of LibTorch makes.
   void CountIn(size_t bytes);
   void CountOut(size_t bytes);
@@ -59,7 +70,8 @@ class GuardedMemory {
   int64_t allocations() const;  // so far
   // Kernels and copies fail from now on, as after an access outside a GPU's memory; or no longer.
   void SetBroken(bool broken);
-  absl::Status Check() const;  // Internal when broken
+  // Internal when broken, or when two streams used a block without an order.
+  absl::Status Check() const;
 
   // What the device says that it has in all; allocations beyond it succeed.
   void SetTotal(int64_t bytes);
@@ -74,13 +86,16 @@ class GuardedMemory {
     size_t bytes = 0;   // asked for
     size_t mapped = 0;  // whole pages
     int opened = 0;
+    GuardedStreams::Uses uses;
   };
   std::map<void*, Block>::iterator BlockOf(const void* address);
   absl::Status CheckRange(const void* device, size_t bytes);
+  void DoCopyIn(std::span<const std::byte> from, void* device);
 
   mutable std::recursive_mutex mutex_;  // also of kernels, so it is held long
   std::map<void*, Block> blocks_;
   std::deque<std::pair<void*, size_t>> freed_;  // mapped, so that no other memory gets their addresses
+  GuardedStreams streams_;
   CopyCounts counts_;
   int64_t allocations_ = 0;
   int64_t fails_ = 0;  // the number of the allocation that fails

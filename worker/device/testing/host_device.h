@@ -17,6 +17,16 @@
 
 namespace medley::worker::device {
 
+// Memory of the host as any other.
+class PlainMemory final : public HostBuffer {
+ public:
+  explicit PlainMemory(size_t bytes) : memory_(bytes) {}
+  std::span<std::byte> bytes() const override { return memory_; }
+
+ private:
+  mutable std::vector<std::byte> memory_;
+};
+
 class HostDevice final : public Device {
  public:
   explicit HostDevice(int number) : number_(number) {}
@@ -38,6 +48,18 @@ class HostDevice final : public Device {
     std::memcpy(to.data(), from, to.size());
     return absl::OkStatus();
   }
+  // Every copy is done before it returns.
+  absl::StatusOr<std::unique_ptr<HostBuffer>> NewHostBuffer(size_t bytes) override {
+    return std::make_unique<PlainMemory>(bytes);
+  }
+  absl::StatusOr<std::shared_ptr<const Mark>> MarkCompute() override { return std::make_shared<const Mark>(); }
+  absl::StatusOr<std::shared_ptr<const Mark>> StartCopyIn(const HostBuffer& from, size_t bytes, void* to,
+                                                          const Mark*) override {
+    MEDLEY_RETURN_IF_ERROR(CopyIn(from.bytes().first(bytes), to));
+    return MarkCompute();
+  }
+  absl::Status ComputeWaits(const Mark&) override { return absl::OkStatus(); }
+  absl::Status Await(const Mark&) override { return absl::OkStatus(); }
   absl::StatusOr<GroupKey> NewGroupKey() override {
     static std::atomic<unsigned char> next{1};
     return GroupKey{std::byte{next++}};
