@@ -138,10 +138,10 @@ TEST_F(ClickDeviceTest, LayersLeaveTheDeviceAndComeBack) {
                           {.stages = {On("device", 0, 1), On("cpu", 1, 5)}});
 }
 
-// Rows return to the host and come again.
-TEST_F(ClickDeviceTest, ACacheLeavesTheDeviceAndComesBack) {
+// All rows return to the host, and the cache of another block begins empty.
+TEST_F(ClickDeviceTest, ACacheIsMadeAgainAcrossMoves) {
   ExpectLossesAcrossMoves(LargeCensus(4), {.stages = {On("device", 0, 5)}},
-                          {.stages = {On("cpu", 0, 1), On("device", 1, 5)}},
+                          {.stages = {On("device", 0, 1), On("cpu", 1, 5)}},
                           "rows that are used often in the device's");
 }
 
