@@ -26,6 +26,9 @@ Json WorkerEnv(const WorkerSettings& settings, const WorkerIdentity& identity) {
   set("TMPDIR", kTmpFolder);
   if (identity.on_gpu) {
     set("MEDLEY_DEVICE", "cuda");
+    if (identity.gpu_memory >= 1) {
+      set("MEDLEY_DEVICE_MEMORY", std::to_string(static_cast<int64_t>(identity.gpu_memory)));
+    }
     set("NVIDIA_DRIVER_CAPABILITIES", "compute,utility");  // what NVIDIA's container runtime mounts
   }
   set("OMP_NUM_THREADS", std::to_string(identity.threads));

@@ -39,6 +39,7 @@ struct WorkerIdentity {
   std::string termination_log = {};  // of a coordinator: its container's terminationMessagePath
   bool is_profiler = false;          // it talks to no other process, and gets no credentials
   bool on_gpu = false;               // its image computes on GPUs, and its unit has one
+  double gpu_memory = 0;             // of the unit's GPU (spec.memory of the pool), bytes; 0: not said
 };
 
 inline constexpr char kSpecFolder[] = "/etc/medley/spec";

@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "worker/device/bounded_device.h"
 
 namespace medley::worker {
 
@@ -22,7 +23,8 @@ absl::StatusOr<std::shared_ptr<device::Device>> ChooseDevice(const Environment& 
   }
   MEDLEY_RETURN_IF_ERROR(gpu.status());
   base::log::Info("computing on a GPU", {{"gpu", (*gpu)->name()}});
-  return gpu;
+  if (env.device_memory == 0) return gpu;
+  return std::make_shared<device::BoundedDevice>(*std::move(gpu), env.device_memory);
 }
 
 }  // namespace medley::worker

@@ -1,5 +1,7 @@
 #include "worker/app/environment.h"
 
+#include <absl/strings/numbers.h>
+
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
@@ -171,6 +173,11 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
     return base::InvalidArgument("MEDLEY_DEVICE: must be auto, cpu or cuda, is '{}'", device);
   }
   env.device = device == "cuda" ? DeviceChoice::kCuda : device == "cpu" ? DeviceChoice::kCpu : DeviceChoice::kAuto;
+  if (const std::string memory = get("MEDLEY_DEVICE_MEMORY").value_or(""); !memory.empty()) {
+    if (!absl::SimpleAtoi(memory, &env.device_memory) || env.device_memory <= 0) {
+      return base::InvalidArgument("MEDLEY_DEVICE_MEMORY: must be a number of bytes above 0, is '{}'", memory);
+    }
+  }
   env.job_name = get("MEDLEY_JOB_NAME").value_or("");
   env.job_uid = get("MEDLEY_JOB_UID").value_or("");
   env.member = get("MEDLEY_MEMBER").value_or("");

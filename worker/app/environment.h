@@ -49,6 +49,7 @@ struct Environment {
   base::nanoseconds profile_time = std::chrono::seconds(6);
   std::vector<int> profile_sizes;             // MEDLEY_PROFILE_SIZES: MeasureOptions::sizes
   DeviceChoice device = DeviceChoice::kAuto;  // MEDLEY_DEVICE
+  int64_t device_memory = 0;                  // MEDLEY_DEVICE_MEMORY: bytes of the device for the unit; 0: all
   std::filesystem::path checkpoint_root;      // or an address in an object store
   Volume checkpoints;                         // of checkpoint_root; main() opens it
   std::filesystem::path

@@ -99,7 +99,11 @@ TEST_F(PodTemplatesTest, PoolsOfGpusTakeTheImageForGpus) {
     EXPECT_EQ(image(pod), computes ? "worker-cuda" : "i") << role;
     EXPECT_EQ(Env(pod, "MEDLEY_DEVICE"), computes ? "cuda" : "") << role;
     EXPECT_EQ(Env(pod, "NVIDIA_DRIVER_CAPABILITIES"), computes ? "compute,utility" : "") << role;
+    EXPECT_EQ(Env(pod, "MEDLEY_DEVICE_MEMORY"), "") << role << ": the pool does not say it";
   }
+  pool_["spec"]["memory"] = "80Gi";
+  EXPECT_EQ(Env(Pods().at("trainer"), "MEDLEY_DEVICE_MEMORY"), std::to_string(int64_t{80} << 30));
+  EXPECT_EQ(Env(Pods().at("server"), "MEDLEY_DEVICE_MEMORY"), "");
   pool_["spec"]["unit"]["env"].push_back({{"name", "MEDLEY_DEVICE"}, {"value", "cpu"}});
   EXPECT_EQ(Env(Pods().at("trainer"), "MEDLEY_DEVICE"), "cpu") << "the pool may choose";
   job_["spec"]["template"] = {{"spec", {{"containers", {{{"image", "own"}}}}}}};

@@ -137,6 +137,16 @@ TEST_F(EnvironmentTest, SwitchesAreZeroOrOne) {
   }
 }
 
+TEST_F(EnvironmentTest, AUnitHasAPartOfItsDevice) {
+  EXPECT_EQ(Read()->device_memory, 0) << "all of it";
+  variables_["MEDLEY_DEVICE_MEMORY"] = "85899345920";
+  EXPECT_EQ(Read()->device_memory, int64_t{80} << 30);
+  for (const char* wrong : {"80Gi", "0", "-1"}) {
+    variables_["MEDLEY_DEVICE_MEMORY"] = wrong;
+    EXPECT_THAT(Read(), StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("MEDLEY_DEVICE_MEMORY: ")));
+  }
+}
+
 // Who may delete and create Secrets in the job's namespace can put another in the place of the job's.
 TEST_F(EnvironmentTest, TakesTheCredentialsOfTheOperatorOnly) {
   const auto write = [&](const char* name, const char* text) {
