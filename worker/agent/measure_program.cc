@@ -30,6 +30,7 @@ constexpr double kMostSeconds = 20;      // enough, if kLeastSteps were timed
 constexpr double kMostSizeSeconds = 10;  // the same for each further size
 constexpr base::seconds kStopGrace{5};
 constexpr double kFull = 0.8;        // part of a unit's processors from which on its processes wait for them
+constexpr double kWaits = 0.3;       // part of the time from which on waits for processors are what a step takes
 constexpr double kMemoryPart = 0.9;  // of the unit, that processes may need
 
 struct Measured {
@@ -96,6 +97,7 @@ absl::StatusOr<Measured> Run(const MeasureOptions& options, int units, double mo
   const double processor = std::max(0.0, measured.use.processor_seconds - before.processor_seconds);
   if (steps >= kLeastSteps) measured.run.processor_seconds = processor / static_cast<double>(steps);
   if (wall > 0) measured.run.cores = processor / wall;
+  if (wall > 0) measured.run.waited = std::max(0.0, measured.use.delay_seconds - before.delay_seconds) / wall;
   return measured;
 }
 
@@ -151,7 +153,7 @@ absl::StatusOr<std::vector<model::SizeMeasure>> MeasureSizes(const MeasureOption
 }  // namespace
 
 double SecondsOnUnits(const TimedRun& one, const TimedRun& many, int units, double cores) {
-  const bool waited = one.cores * units > kFull * cores;
+  const bool waited = one.cores * units > kFull * cores || one.waited > kWaits;
   if (!waited) return many.seconds;
   if (one.processor_seconds <= 0) return 0;
   return one.seconds * many.processor_seconds / (units * one.processor_seconds);

@@ -44,12 +44,13 @@ struct TimedRun {
   double spread = 0;             // relative standard error of `seconds`
   double processor_seconds = 0;  // that a step takes of all processes together; 0: unknown
   double cores = 0;              // that the processes used on average
+  double waited = 0;             // processors for which they waited on average
 };
 
 // The time of a step on `units` units of `cores` each, where `many` is a run of as many processes on one of them. Where
-// that unit had processor time left, it is the time of that run. Else its processes have waited for the processor,
-// which those of one unit never share: then the step takes as much longer or shorter than `one`'s as each unit has
-// more or less to compute. 0: unknown. Pure.
+// that unit had processor time left, and other work on the machine did not take it, it is the time of that run. Else
+// its processes have waited for the processor, which those of one unit never share: then the step takes as much longer
+// or shorter than `one`'s as each unit has more or less to compute. 0: unknown. Pure.
 double SecondsOnUnits(const TimedRun& one, const TimedRun& many, int units, double cores);
 
 }  // namespace medley::worker

@@ -37,6 +37,18 @@ bool Parse(const std::string& stat, Process& process) {
   return static_cast<bool>(fields);
 }
 
+// What all threads of the process have waited: the second number of schedstat, in nanoseconds.
+double DelaySeconds(const std::filesystem::path& process) {
+  double seconds = 0;
+  std::error_code error;
+  for (const auto& thread : std::filesystem::directory_iterator(process / "task", error)) {
+    std::istringstream fields(base::ReadFile(thread.path() / "schedstat").value_or(""));
+    double ran = 0, waited = 0;
+    if (fields >> ran >> waited) seconds += waited / 1e9;
+  }
+  return seconds;
+}
+
 // Bytes of a row of /proc/PID/status.
 int64_t Row(const std::string& status, std::string_view name) {
   const size_t at = status.find("\n" + std::string(name) + ":");
@@ -71,6 +83,7 @@ ProcessUse UseOfDescendants(int ancestor, const std::filesystem::path& root) {
   for (const auto& [pid, process] : processes) {
     if (!descends(pid)) continue;
     use.processor_seconds += process.ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+    use.delay_seconds += DelaySeconds(root / "proc" / std::to_string(pid));
     const std::string status = base::ReadFile(root / "proc" / std::to_string(pid) / "status").value_or("");
     const int64_t shared = Row(status, "RssFile") + Row(status, "RssShmem");
     use.own_bytes += std::max<int64_t>(0, Row(status, "VmHWM") - shared);

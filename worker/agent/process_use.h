@@ -8,6 +8,7 @@ namespace medley::worker {
 
 struct ProcessUse {
   double processor_seconds = 0;  // since each of them began, also of their own children that have ended
+  double delay_seconds = 0;      // for which their threads could run, and waited for a processor
   int64_t own_bytes = 0;         // the most that they had resident without what files back, at any time
   int64_t shared_bytes = 0;      // of files, of the process that has most of them
 };

@@ -20,7 +20,8 @@ class ProcessUseTest : public testing::Test {
   // `ticks`: of itself in user mode; it has as many in the kernel, and its ended children together as many as both.
   void Process(int pid, int parent, int ticks, int peak_kib, int file_kib) {
     const std::filesystem::path folder = root_ / "proc" / std::to_string(pid);
-    std::filesystem::create_directories(folder);
+    std::filesystem::create_directories(folder / "task" / std::to_string(pid));
+    std::ofstream(folder / "task" / std::to_string(pid) / "schedstat") << "5000000000 1500000000 7\n";
     std::ofstream(folder / "stat") << fmt::format(
         "{0} (a) b) S {1} {0} {0} 0 -1 4194304 9 9 9 9 {2} {2} {2} {2} 20 0 1 0", pid, parent, ticks);
     std::ofstream(folder / "status") << fmt::format("Name:\ta) b\nVmHWM:\t {} kB\nRssFile:\t {} kB\nRssShmem:\t 4 kB\n",
@@ -40,6 +41,7 @@ TEST_F(ProcessUseTest, AddsUpWhatDescends) {
   std::filesystem::create_directories(root_ / "proc" / "sys");
   const ProcessUse use = UseOfDescendants(10, root_);
   EXPECT_DOUBLE_EQ(use.processor_seconds, 600.0 / static_cast<double>(sysconf(_SC_CLK_TCK)));
+  EXPECT_DOUBLE_EQ(use.delay_seconds, 3);
   EXPECT_EQ(use.own_bytes, (3000 - 1004 + 2000 - 1000) * 1024);
   EXPECT_EQ(use.shared_bytes, 1004 * 1024);
   EXPECT_EQ(UseOfDescendants(12, root_).processor_seconds, 0);

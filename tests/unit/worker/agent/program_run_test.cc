@@ -341,6 +341,9 @@ TEST(SecondsOnUnitsTest, ProcessesThatWaitForTheProcessorDoNotOnUnitsOfTheirOwn)
   EXPECT_NEAR(SecondsOnUnits(one, three, 3, 0.25), 0.4 * 0.14 / 0.3, 1e-12);
   // A unit of four cores has room for three such processes, so what they wait for is one another.
   EXPECT_EQ(SecondsOnUnits(one, three, 3, 4), 0.56);
+  // But for other work that takes the processors of that unit.
+  const TimedRun starved{.seconds = 0.4, .processor_seconds = 0.1, .cores = 0.25, .waited = 0.7};
+  EXPECT_NEAR(SecondsOnUnits(starved, three, 3, 4), 0.4 * 0.14 / 0.3, 1e-12);
   EXPECT_EQ(SecondsOnUnits({.seconds = 0.4, .cores = 0.25}, three, 3, 0.25), 0) << "nobody knows";
 }
 
