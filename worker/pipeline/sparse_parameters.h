@@ -37,11 +37,15 @@ class SparseParameters {
   // Fills `rows` as Pull does, with values that may be those of the step before: the pull does not wait. PullChanged
   // for the same step, tables and rows makes them those of Pull; until then nobody may use them. An owner that cannot
   // tell later which rows have changed gives none now. Errors: those of Pull.
-  virtual absl::StatusOr<RowsAhead> PullAhead(int64_t step, std::span<const TableKeys> tables,
-                                              std::vector<std::vector<float>>& rows, const WaitLimit& limit);
+  virtual absl::StatusOr<RowsAhead> PullAhead(int64_t /*step*/, std::span<const TableKeys> /*tables*/,
+                                              std::vector<std::vector<float>>& /*rows*/, const WaitLimit& /*limit*/) {
+    return RowsAhead{};
+  }
   // Waits as Pull does, and fetches only rows that have changed since PullAhead, or were not pulled by it.
-  virtual absl::Status PullChanged(int64_t step, std::span<const TableKeys> tables, const RowsAhead& ahead,
-                                   std::vector<std::vector<float>>& rows, const WaitLimit& limit);
+  virtual absl::Status PullChanged(int64_t step, std::span<const TableKeys> tables, const RowsAhead& /*ahead*/,
+                                   std::vector<std::vector<float>>& rows, const WaitLimit& limit) {
+    return Pull(step, tables, rows, limit);
+  }
   // Sends the gradients of the rows in the order of the keys, summed over this replica's samples. Every replica pushes
   // in every step, even without keys. `samples` is the size of the global batch. Returns when the owner has received
   // the gradients; they may be applied later.
