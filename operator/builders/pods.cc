@@ -221,8 +221,8 @@ void Finish(const TrainingJob& job, const WorkerSettings& settings, const Shape&
                                   shape.term,
                                   shape.role == Role::kCoordinator ? TerminationLog(container) : "",
                                   is_profiler,
-                                   HasGpuImage(settings, shape) && shape.pool->unit_resources.contains(kGpuResource),
-                                   shape.pool != nullptr ? shape.pool->memory_bytes : 0};
+                                  HasGpuImage(settings, shape) && shape.pool->unit_resources.contains(kGpuResource),
+                                  shape.pool != nullptr ? shape.pool->memory_bytes : 0};
     if (const std::string sizes = SizesOf(job, shape); !sizes.empty()) {
       SetEnv(env, {{"name", kSizesVariable}, {"value", sizes}});
     }

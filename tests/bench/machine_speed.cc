@@ -51,10 +51,9 @@ class Step {
     for (size_t i = 0; i < gradient_.size(); ++i) gradient_[i] = 1e-3F * layers_.back().values[i];
     for (size_t layer = kLayers; layer-- > 0;) {
       Layer& one = layers_[layer];
-      ActivationBackward(Activation::kRelu, View(one.values, kSamples), View(gradient_, kSamples),
-                         Change(gradient_, kSamples));
-      LinearBackwardWeights(Input(layer), View(gradient_, kSamples), false, Change(one.gradient, kWidth),
-                            one.bias_gradient, threads_);
+      ActivationAndBiasBackward(Activation::kRelu, View(one.values, kSamples), View(gradient_, kSamples),
+                                Change(gradient_, kSamples), false, one.bias_gradient);
+      LinearBackwardWeights(Input(layer), View(gradient_, kSamples), false, Change(one.gradient, kWidth), threads_);
       LinearBackwardInput(View(gradient_, kSamples), View(one.weights, kWidth), Change(before_, kSamples), threads_);
       gradient_.swap(before_);
       Apply(optimizer_, one.weights, one.state, one.gradient);
