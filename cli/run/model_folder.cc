@@ -100,7 +100,8 @@ absl::StatusOr<bool> TakeSaved(const kube::Object& job, const fs::path& claims, 
   fs::create_directories(to, error);
   MEDLEY_RETURN_IF_ERROR(FileError(error, "creating the folder " + to.string()));
   MEDLEY_RETURN_IF_ERROR(CheckPlainFiles(volume));
-  for (const fs::directory_entry& entry : fs::directory_iterator(volume, error)) {
+  for (fs::directory_iterator at(volume, error), end; !error && at != end; at.increment(error)) {
+    const fs::directory_entry& entry = *at;
     const std::string name = entry.path().filename().string();
     if (name == own) continue;
     fs::copy(entry.path(), to / name, fs::copy_options::recursive | fs::copy_options::overwrite_existing, error);

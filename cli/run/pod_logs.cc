@@ -31,13 +31,16 @@ std::string EndOf(const fs::path& file) {
 std::vector<PodLog> AllLogs(const fs::path& run_folder) {
   std::vector<PodLog> logs;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(run_folder / "node" / "pods", error)) {
+  for (fs::directory_iterator at(run_folder / "node" / "pods", error), end; !error && at != end; at.increment(error)) {
+    const fs::directory_entry& entry = *at;
     const std::string name = entry.path().filename().string();
     const size_t first = name.find('_');
     const size_t last = name.rfind('_');
     if (first == std::string::npos || last <= first) continue;
     std::error_code missing;
-    for (const auto& file : fs::directory_iterator(entry.path() / "logs" / "worker", missing)) {
+    for (fs::directory_iterator log(entry.path() / "logs" / "worker", missing); !missing && log != end;
+         log.increment(missing)) {
+      const fs::directory_entry& file = *log;
       std::error_code unread;
       const auto written = fs::last_write_time(file.path(), unread);
       if (!unread) logs.push_back({name.substr(first + 1, last - first - 1), file.path(), written});

@@ -218,8 +218,8 @@ double Egress::UsdPerGb(std::string_view from_zone, std::string_view to_zone) co
 absl::StatusOr<Egress> ReadEgress(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    std::string name = entry.path().filename().string();
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::string name = at->path().filename().string();
     if (name.ends_with(".gz")) name.resize(name.size() - 3);
     if (name.ends_with("egress.csv")) names.push_back(name);
   }

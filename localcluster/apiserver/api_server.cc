@@ -146,11 +146,9 @@ class ApiServer::Core {
     std::vector<std::filesystem::path> files;
     std::error_code error;
     if (std::filesystem::is_directory(path, error)) {
-      for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-        const auto extension = entry.path().extension();
-        if (extension == ".yaml" || extension == ".yml" || extension == ".json") {
-          files.push_back(entry.path());
-        }
+      for (std::filesystem::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+        const auto extension = at->path().extension();
+        if (extension == ".yaml" || extension == ".yml" || extension == ".json") files.push_back(at->path());
       }
       std::sort(files.begin(), files.end());
     } else {

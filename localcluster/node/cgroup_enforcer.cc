@@ -56,8 +56,9 @@ void RemoveGroup(const fs::path& folder, base::Clock& clock) {
 void RemoveTree(const fs::path& folder, base::Clock& clock) {
   std::error_code error;
   std::vector<fs::path> children;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.is_directory(error)) children.push_back(entry.path());
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code unknown;
+    if (at->is_directory(unknown)) children.push_back(at->path());
   }
   for (const fs::path& child : children) RemoveGroup(child, clock);
   if (fs::exists(folder, error)) RemoveGroup(folder, clock);

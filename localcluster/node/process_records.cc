@@ -67,7 +67,8 @@ absl::StatusOr<int> ProcessRecords::KillLeftovers(base::Clock& clock) const {
   if (error) return base::ErrnoStatus(error.value(), "creating folder " + folder_.string());
   int killed = 0;
   std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) files.push_back(entry.path());
+  for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error))
+    files.push_back(at->path());
   for (const fs::path& file : files) {
     const auto text = base::ReadFile(file, 1 << 16);
     const kube::Json record = text.ok() ? kube::Json::parse(*text, nullptr, false) : kube::Json();

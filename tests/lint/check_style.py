@@ -24,6 +24,7 @@ FORBIDDEN = [
     (r"\bk(Sync1F1B|Gpipe|Async1F1B)\b|\bSCHEDULE_KIND_", "only common/program knows what a schedule means",
      ["common/program", "common/model", "operator/api", "tests"]),
     (r"GTEST_SKIP|DISABLED_", "a test runs or fails, or needs a GPU: MEDLEY_NEEDS_GPU()", ["worker/device/testing"]),
+    (r"for \([^;]*: [\w:]*directory_iterator\(", "the next entry may throw: increment the iterator with an error_code", ["tests"]),
     (r"\b(TODO|FIXME|XXX)\b(?!\(#\d+\))", "a TODO names an issue: TODO(#5)", []),
 ]
 TESTS = ("tests/unit/", "tests/integration/")

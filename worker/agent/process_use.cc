@@ -37,12 +37,20 @@ bool Parse(const std::string& stat, Process& process) {
   return static_cast<bool>(fields);
 }
 
+// What is in the folder. A process may end while its threads are listed, which ends the list and is no exception.
+std::vector<std::filesystem::path> EntriesOf(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> entries;
+  std::error_code error;
+  std::filesystem::directory_iterator at(folder, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) entries.push_back(at->path());
+  return entries;
+}
+
 // What all threads of the process have waited: the second number of schedstat, in nanoseconds.
 double DelaySeconds(const std::filesystem::path& process) {
   double seconds = 0;
-  std::error_code error;
-  for (const auto& thread : std::filesystem::directory_iterator(process / "task", error)) {
-    std::istringstream fields(base::ReadFile(thread.path() / "schedstat").value_or(""));
+  for (const std::filesystem::path& thread : EntriesOf(process / "task")) {
+    std::istringstream fields(base::ReadFile(thread / "schedstat").value_or(""));
     double ran = 0, waited = 0;
     if (fields >> ran >> waited) seconds += waited / 1e9;
   }
@@ -60,14 +68,13 @@ int64_t Row(const std::string& status, std::string_view name) {
 
 ProcessUse UseOfDescendants(int ancestor, const std::filesystem::path& root) {
   std::map<int, Process> processes;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(root / "proc", error)) {
-    const std::string name = entry.path().filename();
+  for (const std::filesystem::path& entry : EntriesOf(root / "proc")) {
+    const std::string name = entry.filename();
     int pid = 0;
     const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (bad != std::errc() || end != name.data() + name.size()) continue;
     Process process;
-    const auto stat = base::ReadFile(entry.path() / "stat");
+    const auto stat = base::ReadFile(entry / "stat");
     if (stat.ok() && Parse(*stat, process)) processes.emplace(pid, process);
   }
   const auto descends = [&](int pid) {

@@ -300,7 +300,8 @@ absl::StatusOr<std::shared_ptr<const SampleFile>> SampleFileWriter::Finish(const
 
 void RemoveUnfinished(const fs::path& folder) {
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const fs::directory_entry& entry = *at;
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kUnfinished) && !name.starts_with(kSampleLockPrefix)) continue;
     const int fd = open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -51,7 +51,8 @@ std::string WhyNoPlace(const fs::path& folder, int64_t bytes) {
 void RemoveOldSamples(const fs::path& folder, size_t most) {
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const fs::directory_entry& entry = *at;
     if (!entry.path().filename().string().starts_with(kSamplesPrefix)) continue;
     std::error_code absent;
     if (const auto used = entry.last_write_time(absent); !absent) files.emplace_back(used, entry.path());
