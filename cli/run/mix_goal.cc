@@ -14,7 +14,8 @@ namespace medley::cli {
 namespace {
 
 constexpr int kFirstPercent = 30, kLastPercent = 96, kStep = 2;  // of `most`: what is tried
-constexpr double kMoveSaving = 0.2;  // as a share: a plan that is so much cheaper is worth a move
+constexpr double kMoveSaving = 0.2;     // as a share: a plan that is so much cheaper is worth a move
+constexpr double kNearlyTheMost = 0.8;  // of what a mix saves at most
 
 struct Tried {
   double goal = 0;
@@ -38,17 +39,34 @@ Tried Judge(double goal, const model::PlanResult& result) {
   return tried;
 }
 
-// The longest run of goals that save enough, [first, end).
-std::pair<size_t, size_t> LongestRun(const std::vector<Tried>& tried, double least, bool moves, bool single) {
-  std::pair<size_t, size_t> longest{0, 0};
-  const auto suits = [&](const Tried& t) { return t.saving >= least && t.moves == moves && t.single == single; };
+struct Wanted {
+  double saving = 0;  // at least
+  bool moves = false;
+  bool single = false;
+};
+
+// The middle of the longest run of goals that are as wanted; null: none is.
+const Tried* MiddleOfLongestRun(const std::vector<Tried>& tried, const Wanted& wanted) {
+  size_t longest = 0;
+  const Tried* middle = nullptr;
+  const auto suits = [&](const Tried& t) {
+    return t.saving >= wanted.saving && t.moves == wanted.moves && t.single == wanted.single;
+  };
   for (size_t first = 0; first < tried.size();) {
     size_t end = first;
     while (end < tried.size() && suits(tried[end])) ++end;
-    if (end - first > longest.second - longest.first) longest = {first, end};
+    if (end - first > longest) {
+      longest = end - first;
+      middle = &tried[first + longest / 2];
+    }
     first = std::max(first + 1, end);
   }
-  return longest;
+  return middle;
+}
+
+std::string Cheaper(const Tried& chosen) {
+  return fmt::format("a mix of pools should be {:.0f} % cheaper there than the cheapest single pool",
+                     100 * chosen.saving);
 }
 
 absl::StatusOr<bool> Moves(double goal, const model::ProvisionedPlan& plan, const LaterPrices& later) {
@@ -65,17 +83,33 @@ absl::StatusOr<MixGoal> FindMixGoal(double most, double percent, const PlanForGo
     const double goal = std::max(1.0, std::floor(most * share / 100));
     MEDLEY_ASSIGN_OR_RETURN(const model::PlanResult result, plan(goal));
     tried.push_back(Judge(goal, result));
-    if (!later || tried.back().saving < percent / 100) continue;
+    if (!later || !result.plan) continue;
     MEDLEY_ASSIGN_OR_RETURN(tried.back().moves, Moves(goal, *result.plan, *later));
   }
-  for (const auto& [moves, single] : {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
-    const auto [first, end] = LongestRun(tried, percent / 100, moves, single);
-    if (first == end) continue;
-    const Tried& chosen = tried[first + (end - first) / 2];
-    return MixGoal{chosen.goal,
-                   single ? fmt::format("a mix of pools should be {:.0f} % cheaper there than the cheapest single pool",
-                                        100 * chosen.saving)
-                          : std::string("no single pool reaches that")};
+  const double least = percent / 100;
+  double most_with_move = 0;  // that a mix saves where the job moves
+  for (const Tried& t : tried) {
+    if (t.moves && t.single) most_with_move = std::max(most_with_move, t.saving);
+  }
+  if (const Tried* chosen = MiddleOfLongestRun(tried, {least, true, true})) {
+    return MixGoal{chosen->goal, Cheaper(*chosen), true};
+  }
+  if (const Tried* chosen = MiddleOfLongestRun(tried, {least, true, false})) {
+    return MixGoal{chosen->goal, "no single pool reaches that", true};
+  }
+  if (most_with_move > 0) {
+    const Tried* chosen = MiddleOfLongestRun(tried, {kNearlyTheMost * most_with_move, true, true});
+    return MixGoal{chosen->goal,
+                   fmt::format("{}, and no goal of which a job moves later saves {:g} %", Cheaper(*chosen), percent),
+                   true};
+  }
+  if (const Tried* chosen = MiddleOfLongestRun(tried, {0, true, true})) {
+    return MixGoal{chosen->goal, "a job moves from there when the prices change, though no mix is cheaper", true};
+  }
+  for (const bool single : {true, false}) {
+    if (const Tried* chosen = MiddleOfLongestRun(tried, {least, false, single})) {
+      return MixGoal{chosen->goal, single ? Cheaper(*chosen) : "no single pool reaches that", false};
+    }
   }
   const Tried& best = *std::ranges::max_element(tried, {}, &Tried::saving);
   if (best.saving <= 0) {

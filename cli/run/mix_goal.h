@@ -23,14 +23,15 @@ struct LaterPrices {
 
 struct MixGoal {
   double samples_per_second = 0;
-  std::string why;  // a clause: what it is chosen for
+  std::string why;     // a clause: what it is chosen for
+  bool moves = false;  // at the later prices another plan is much cheaper, so that a job moves to it
 };
 
 // Asks for goals up to `most` samples/s, and returns the middle of the longest range of them for which the best plan
 // uses several pools for its layers and costs at least `percent` less than the cheapest plan on a single pool. With
-// `later`, ranges in which another plan is then much cheaper (a job moves to it) are preferred to all others; after
-// that those that a single pool reaches. Errors: FailedPrecondition, with what comes closest, when there is no such
-// goal; those of `plan` and `later`.
+// `later`, a goal after which a job moves comes before all others, even if a mix saves less there or nothing; after
+// that one that a single pool reaches. Errors: FailedPrecondition, with what comes closest, when there is neither such
+// a saving nor a move; those of `plan` and `later`.
 absl::StatusOr<MixGoal> FindMixGoal(double most, double percent, const PlanForGoal& plan,
                                     const std::optional<LaterPrices>& later = std::nullopt);
 

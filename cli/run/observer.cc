@@ -66,7 +66,7 @@ absl::Status Observer::Step(RunRecord& record) {
   MEDLEY_RETURN_IF_ERROR(ReadEvents());
   if (const auto most = Answer(record.last.refusal, record.last.problem)) {
     record.last.problem = record.last.refusal = "";  // that goal is not the user's
-    MEDLEY_RETURN_IF_ERROR(SetGoal(*most));
+    MEDLEY_RETURN_IF_ERROR(SetGoal(*most, record));
   }
   const Snapshot& view = record.last;
   const ops::RescaleStatus* switched = view.rescales.empty() ? nullptr : &view.rescales.back();
@@ -157,7 +157,7 @@ std::optional<double> Observer::Answer(std::string_view reason, std::string_view
   return scenario_.goal_percent > 0 ? MostReached(reason, message) : std::nullopt;
 }
 
-absl::Status Observer::SetGoal(double most) {
+absl::Status Observer::SetGoal(double most, RunRecord& record) {
   if (std::exchange(goal_set_, true)) return absl::OkStatus();  // the condition is that of the goal before
   double goal = GoalOf(most, scenario_.goal_percent);
   std::string why = fmt::format("minThroughput is {:g} % of that: {}", scenario_.goal_percent, Thousands(goal));
@@ -169,6 +169,8 @@ absl::Status Observer::SetGoal(double most) {
     } else {
       why += "; " + base::Message(mix.status());
     }
+    record.nothing_to_move_to = scenario_.expect.rescales > 0 && !(mix.ok() && mix->moves);
+    if (record.nothing_to_move_to) why += "; no goal leaves a much cheaper plan when the prices change";
   }
   const kube::Json patch = {{"spec", {{"objective", {{"minThroughput", goal}}}}}};
   const auto patched = cluster_.client().Patch(Jobs(), job_, kube::PatchType::kMerge, patch);

@@ -35,8 +35,8 @@ class Observer {
   absl::Status ReadEvents();
   // What the machines reach at most, where the scenario asks for it; nullopt: this message does not say it.
   std::optional<double> Answer(std::string_view reason, std::string_view message) const;
-  // Sets the goal of such a scenario, once.
-  absl::Status SetGoal(double most);
+  // Sets the goal of such a scenario, once, and notes where the machine cannot show a move.
+  absl::Status SetGoal(double most, RunRecord& record);
   absl::StatusOr<MixGoal> FindMix(double most) const;
   absl::Status Act(const Snapshot& view, RunRecord& record);
   absl::Status KillOne(const KillStep& step, RunRecord& record);

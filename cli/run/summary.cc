@@ -160,7 +160,7 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
                                         "simulator", plan.generation, Thousands(plan.simulated),
                                         Thousands(plan.measured), 100 * (plan.measured / plan.simulated - 1)));
   }
-  Moves(record.rescales, "rescale", scenario.expect.rescales, summary);
+  Moves(record.rescales, "rescale", record.nothing_to_move_to ? 0 : scenario.expect.rescales, summary);
   Moves(record.recoveries, "recovery", scenario.expect.recoveries, summary);
   Moves(record.returns, "return", 0, summary);
   const ops::CostStatus& cost = last.cost;

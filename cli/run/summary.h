@@ -26,6 +26,7 @@ struct RunRecord {
   std::vector<ops::RescaleStatus> recoveries;  // switches after a loss
   std::vector<ops::RescaleStatus> returns;     // switches because a member returned or left
   int kills = 0;                               // number of pods that the scenario killed
+  bool nothing_to_move_to = false;             // no goal has another plan after the scenario's change of prices
   double seconds = 0;
 };
 
