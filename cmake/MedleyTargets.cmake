@@ -4,6 +4,8 @@
 #   medley_binary(NAME medley-worker SRCS main.cc DEPS ...)
 #   medley_test(NAME base_test SRCS a_test.cc DEPS ... [BINARIES program...] [ENV NAME=VALUE...] [LABELS ...]
 #               [TIMEOUT seconds] [PARTS 2])  # PARTS: its cases run as so many tests of ctest, side by side
+#   medley_test(NAME base_test SRCS a_test.cc PROGRAM base_tests ...)  # without DEPS and BINARIES: those of the program
+#   medley_test_program(NAME base_tests DEPS ... [BINARIES ...])  # after its tests
 #   medley_plugin(NAME medley-columns SRCS ... DEPS ...)  # bin/libNAME.so, which a program loads when it needs it
 #   medley_real_api_test(NAME base_test [TIMEOUT s] [WITHOUT cases])
 #
@@ -17,6 +19,7 @@
 # CMake's own UNITY_BUILD writes absolute paths into a batch, so that no other checkout could use what ccache keeps.
 option(MEDLEY_UNITY "Compile the sources of a target in batches" ON)
 set(MEDLEY_UNITY_BATCH 20)
+set(MEDLEY_TEST_BATCH 12)  # of the tests of a program: a change of one of them compiles that many
 
 # Puts the files to compile into OUT: as few batches of SOURCES of this folder as there can be with at most SIZE files each, all of
 # about one size, and those of ALONE, or with a path, as they are.
@@ -110,9 +113,10 @@ function(medley_plugin)
   medley_optimize(${A_NAME})
 endfunction()
 
-function(medley_test)
-  cmake_parse_arguments(A "" "NAME;TIMEOUT;PARTS" "SRCS;DEPS;ENV;LABELS;BINARIES" ${ARGN})
-  medley_batches(files ${A_NAME} "${A_SRCS}" "" ${MEDLEY_UNITY_BATCH})
+# The program of medley_test and medley_test_program.
+function(medley_add_test_program)
+  cmake_parse_arguments(A "" "NAME;BATCH" "SRCS;DEPS;BINARIES" ${ARGN})
+  medley_batches(files ${A_NAME} "${A_SRCS}" "" ${A_BATCH})
   add_executable(${A_NAME} ${files})
   set_target_properties(${A_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_include_directories(${A_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
@@ -129,6 +133,50 @@ function(medley_test)
   endif()
   if(MEDLEY_WING)
     add_dependencies(${MEDLEY_WING} ${A_NAME})
+  endif()
+endfunction()
+
+# One program for the tests of this folder that name it. Each of them is a link to it, by whose name the program knows
+# which cases to run (tests/program), so each test is a process of its own.
+function(medley_test_program)
+  cmake_parse_arguments(A "" "NAME" "DEPS;BINARIES" ${ARGN})
+  get_property(tests DIRECTORY PROPERTY MEDLEY_TESTS_OF_${A_NAME})
+  file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  set(sources)
+  set(table)
+  set(links)
+  foreach(test IN LISTS tests)
+    get_property(files DIRECTORY PROPERTY MEDLEY_SOURCES_OF_${test})
+    list(APPEND sources ${files})
+    list(TRANSFORM files PREPEND "\"${folder}/")
+    list(TRANSFORM files APPEND "\"")
+    list(JOIN files ", " files)
+    string(APPEND table "    {\"${test}\", {${files}}},\n")
+    list(APPEND links COMMAND ${CMAKE_COMMAND} -E create_symlink ${A_NAME} ${CMAKE_BINARY_DIR}/tests/${test})
+    add_custom_target(${test} DEPENDS ${A_NAME})
+  endforeach()
+  list(REMOVE_DUPLICATES sources)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/tests_of_${A_NAME}.cc)
+  set(text "#include \"tests/program/choose.h\"\n\nnamespace medley::test_program {\n\n")
+  string(APPEND text "const std::vector<NamedTest>& TestsOfThisProgram() {\n  static const std::vector<NamedTest> tests = {\n")
+  string(APPEND text "${table}  };\n  return tests;\n}\n\n}  // namespace medley::test_program\n")
+  file(CONFIGURE OUTPUT ${generated} CONTENT "${text}" @ONLY)
+  medley_add_test_program(NAME ${A_NAME} SRCS ${sources} ${generated} BATCH ${MEDLEY_TEST_BATCH}
+    DEPS medley::test_program_main ${A_DEPS} BINARIES ${A_BINARIES})
+  add_custom_command(TARGET ${A_NAME} POST_BUILD ${links} VERBATIM)
+endfunction()
+
+function(medley_test)
+  cmake_parse_arguments(A "" "NAME;TIMEOUT;PARTS;PROGRAM" "SRCS;DEPS;ENV;LABELS;BINARIES" ${ARGN})
+  if(A_PROGRAM)
+    set_property(DIRECTORY APPEND PROPERTY MEDLEY_TESTS_OF_${A_PROGRAM} ${A_NAME})
+    set_property(DIRECTORY PROPERTY MEDLEY_SOURCES_OF_${A_NAME} ${A_SRCS})
+    set(command ${CMAKE_BINARY_DIR}/tests/${A_NAME})
+  else()
+    medley_add_test_program(NAME ${A_NAME} SRCS ${A_SRCS} BATCH ${MEDLEY_UNITY_BATCH} DEPS ${A_DEPS} BINARIES ${A_BINARIES})
+    set(command ${A_NAME})
+  endif()
+  if(MEDLEY_WING)
     list(APPEND A_LABELS ${MEDLEY_WING})
   endif()
   if(NOT A_TIMEOUT)
@@ -144,7 +192,7 @@ function(medley_test)
     else()
       set(test ${A_NAME}_part${part})
     endif()
-    add_test(NAME ${test} COMMAND ${A_NAME})
+    add_test(NAME ${test} COMMAND ${command})
     list(APPEND tests ${test})
   endforeach()
   set(patience 1)

@@ -16,7 +16,7 @@
 #include "common/base/testing/temp_dir.h"
 #include "tests/integration/worker/job_harness.h"
 
-namespace medley::worker {
+namespace medley::worker::agent_cost_test {
 namespace {
 
 constexpr double kMostMebibytes = 20;
@@ -119,4 +119,4 @@ TEST(AgentCostTest, TheAgentInstallsItself) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::agent_cost_test

@@ -7,7 +7,7 @@
 #include "tests/integration/worker/small_job.h"
 #include "tests/unit/worker/pipeline/asynchronous_reference.h"
 
-namespace medley::worker {
+namespace medley::worker::asynchronous_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -139,4 +139,4 @@ TEST(AsynchronousTest, EqualsTheReferenceWhenMembersAreKilled) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::asynchronous_test

@@ -12,7 +12,7 @@
 #include "tests/integration/worker/job_harness.h"
 #include "tests/integration/worker/small_job.h"
 
-namespace medley::worker {
+namespace medley::worker::bad_input_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -216,4 +216,4 @@ TEST_F(BadInputTest, ACorruptCheckpointIsSkipped) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::bad_input_test

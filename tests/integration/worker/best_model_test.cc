@@ -13,7 +13,7 @@
 #include "tests/integration/worker/slowed.h"
 #include "worker/predict/predict.h"
 
-namespace medley::worker {
+namespace medley::worker::best_model_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -172,4 +172,4 @@ TEST_F(BestModelTest, TheLastModelIsExportedOnRequest) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::best_model_test

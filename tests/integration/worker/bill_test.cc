@@ -24,7 +24,7 @@
 #include "tests/integration/worker/chaos.h"
 #include "tests/integration/worker/chaos_jobs.h"
 
-namespace medley::worker {
+namespace medley::worker::bill_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -213,4 +213,4 @@ TEST(BillTest, TheBillOfADisturbedJobAddsUpAndAgreesWithTheLogs) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::bill_test

@@ -16,7 +16,7 @@
 #include "tests/integration/worker/small_job.h"
 #include "tests/integration/worker/train_job.h"
 
-namespace medley::worker {
+namespace medley::worker::blocks_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -126,4 +126,4 @@ TEST_F(BlocksTest, AMappedFileThatIsCutOffEndsTheTrainerWithASentence) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::blocks_test

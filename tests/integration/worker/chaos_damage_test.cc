@@ -17,7 +17,7 @@
 #include "tests/integration/worker/train_job.h"
 #include "worker/checkpoint/reader.h"
 
-namespace medley::worker {
+namespace medley::worker::chaos_damage_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -103,4 +103,4 @@ TEST(ChaosTest, DamagedCheckpointsToo) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::chaos_damage_test

@@ -18,7 +18,7 @@
 #include "tests/integration/worker/chaos_jobs.h"
 #include "tests/integration/worker/train_job.h"
 
-namespace medley::worker {
+namespace medley::worker::chaos_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -85,4 +85,4 @@ TEST(ChaosTest, ReplicasThatDifferToo) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::chaos_test

@@ -8,7 +8,7 @@
 #include "tests/integration/worker/job_harness.h"
 #include "tests/integration/worker/small_job.h"
 
-namespace medley::worker {
+namespace medley::worker::equivalence_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -40,7 +40,7 @@ struct Curve {
   pb::Observation end;
 };
 
-Curve Train(const JobOptions& options, const JobShape& first, const JobShape* then) {
+Curve TrainWith(const JobOptions& options, const JobShape& first, const JobShape* then) {
   JobHarness job(options);
   job.StartCoordinator();
   if (then != nullptr) job.StartMembers(*then);
@@ -83,13 +83,13 @@ Shapes OfChain() {
 
 void Compare(const JobOptions& options, const Shapes& shapes = OfChain()) {
   const auto& [one, pipeline, rescaled] = shapes;
-  const Curve reference = Train(options, one, nullptr);
+  const Curve reference = TrainWith(options, one, nullptr);
   ASSERT_FALSE(testing::Test::HasFailure());
   EXPECT_LT(reference.losses[kSteps - 1], reference.losses[0]);
-  const Curve parallel = Train(options, pipeline, nullptr);
+  const Curve parallel = TrainWith(options, pipeline, nullptr);
   ASSERT_FALSE(testing::Test::HasFailure());
   ExpectSame(reference, parallel, "1 process vs stages with replicas and servers");
-  const Curve elastic = Train(options, pipeline, &rescaled);
+  const Curve elastic = TrainWith(options, pipeline, &rescaled);
   ASSERT_FALSE(elastic.end.switches().empty());
   EXPECT_FALSE(elastic.end.switches(0).recovery());
   std::printf("rescaled at step %ld, pause %.3f s\n", static_cast<long>(elastic.end.switches(0).at_step()),
@@ -137,7 +137,7 @@ TEST(EquivalenceTest, ATwoTowerModel) {
 TEST(EquivalenceTest, AlgorithmsAndGroups) {
   JobOptions options = Narrow();
   const int operations = 5;
-  const Curve reference = Train(options, {.stages = {{0, operations, 1}}}, nullptr);
+  const Curve reference = TrainWith(options, {.stages = {{0, operations, 1}}}, nullptr);
   const auto shape = [&](plan::v1::AllreduceAlgorithm algorithm, int units, int group, int root) {
     return JobShape{.stages = {{0, 1, 1}, {1, operations, units, algorithm, group, root}}, .servers = 1};
   };
@@ -151,13 +151,13 @@ TEST(EquivalenceTest, AlgorithmsAndGroups) {
                           Case{"linear of 3", plan::v1::ALLREDUCE_ALGORITHM_LINEAR, 3, 0, 0},
                           Case{"ring over groups of 2", plan::v1::ALLREDUCE_ALGORITHM_RING, 4, 2, 0}}) {
     const JobShape first = shape(one.algorithm, one.units, one.group, one.root), then = shape(one.algorithm, 2, 1, 1);
-    ExpectSame(reference, Train(options, first, &then), one.name);
+    ExpectSame(reference, TrainWith(options, first, &then), one.name);
     ASSERT_FALSE(HasFailure()) << one.name;
   }
   options.epochs = 1;
   const JobShape centralized = shape(plan::v1::ALLREDUCE_ALGORITHM_CENTRALIZED, 3, 2, 1);
-  EXPECT_EQ(Train(options, centralized, nullptr).losses, Train(options, centralized, nullptr).losses);
+  EXPECT_EQ(TrainWith(options, centralized, nullptr).losses, TrainWith(options, centralized, nullptr).losses);
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::equivalence_test

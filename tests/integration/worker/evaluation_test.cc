@@ -19,7 +19,7 @@
 #include "worker/checkpoint/reader.h"
 #include "worker/coordinator/server/tensor_board.h"
 
-namespace medley::worker {
+namespace medley::worker::evaluation_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -265,4 +265,4 @@ TEST_F(EvaluationTest, EarlyStoppingEndsAtTheSameStepWhateverIsLost) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::evaluation_test

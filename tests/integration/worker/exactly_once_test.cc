@@ -10,7 +10,7 @@
 #include "tests/integration/worker/small_job.h"
 #include "tests/integration/worker/train_job.h"
 
-namespace medley::worker {
+namespace medley::worker::exactly_once_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -85,4 +85,4 @@ TEST_F(ExactlyOnceTest, TheEndOfAJobIsReadFromItsJournal) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::exactly_once_test

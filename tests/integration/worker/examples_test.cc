@@ -16,7 +16,7 @@
 #include "common/document/parse.h"
 #include "tests/integration/worker/train_job.h"
 
-namespace medley::worker {
+namespace medley::worker::examples_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -195,4 +195,4 @@ TEST(ExamplesOfBatchNormTest, TrainsTheSameWithTheSameSplit) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::examples_test

@@ -11,7 +11,7 @@
 #include "worker/export/read_export.h"
 #include "worker/predict/predict.h"
 
-namespace medley::worker {
+namespace medley::worker::export_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -93,4 +93,4 @@ TEST_F(ExportTest, TheModelOfTwoStagesWithParameterServersComputesWhatTheJobRepo
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::export_test

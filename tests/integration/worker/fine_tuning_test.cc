@@ -10,7 +10,7 @@
 #include "common/base/testing/temp_dir.h"
 #include "tests/integration/worker/train_job.h"
 
-namespace medley::worker {
+namespace medley::worker::fine_tuning_test {
 namespace {
 
 using testing::HasSubstr;
@@ -107,4 +107,4 @@ TEST_F(FineTuningTest, AModelFromPyTorchBeginsWithTheWeightsOfAnExport) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::fine_tuning_test

@@ -11,7 +11,7 @@
 #include "common/base/testing/soak.h"
 #include "tests/integration/worker/job_harness.h"
 
-namespace medley::worker {
+namespace medley::worker::hand_over_pause_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -101,4 +101,4 @@ TEST(HandOverPauseTest, TrainingGoesOnThroughEveryHandOver) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::hand_over_pause_test

@@ -11,7 +11,7 @@
 #include "tests/integration/worker/job_harness.h"
 #include "tests/integration/worker/small_job.h"
 
-namespace medley::worker {
+namespace medley::worker::hand_over_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -150,4 +150,4 @@ TEST_F(HandOverTest, EitherCoordinatorIsKilledAtRandom) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::hand_over_test

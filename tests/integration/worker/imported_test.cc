@@ -15,7 +15,7 @@
 #include "tests/integration/worker/train_job.h"
 #include "worker/exported/archive.h"
 
-namespace medley::worker {
+namespace medley::worker::imported_test {
 namespace {
 
 constexpr int kOperations = 7;  // embedding, first, norm, blocks.0, blocks.1, head, loss
@@ -179,4 +179,4 @@ TEST(ImportedModelTest, TrainsTiedWeightsWithALabelForEachToken) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::imported_test

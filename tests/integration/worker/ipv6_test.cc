@@ -7,7 +7,7 @@
 #include "tests/integration/worker/job_harness.h"
 #include "tests/integration/worker/small_job.h"
 
-namespace medley::worker {
+namespace medley::worker::ipv6_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -35,4 +35,4 @@ TEST(Ipv6Test, AJobTrainsAndSwitchesGenerationsOverIpv6) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::ipv6_test

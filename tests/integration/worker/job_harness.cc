@@ -25,6 +25,7 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 #include "common/rpc/mutual_tls.h"
+#include "medley/job/v1/coordinator.grpc.pb.h"
 
 namespace medley::worker {
 namespace pb = ::medley::job::v1;
@@ -73,6 +74,10 @@ struct JobHarness::Process {
   int status = 0;  // from waitpid, once the process has ended
   bool restart = true;
   int term = 0;  // of a coordinator
+};
+
+struct JobHarness::Calls {
+  std::unique_ptr<pb::CoordinatorService::Stub> stub;
 };
 
 JobHarness::JobHarness(const JobOptions& options)
@@ -218,7 +223,7 @@ std::string JobHarness::CoordinatorName(int term) {
 
 void JobHarness::StartCoordinator(int term) {
   Start(CoordinatorName(term), "coordinator", term);
-  if (stub_ == nullptr || CoordinatorName(term) == leader_) Follow(term);
+  if (calls_ == nullptr || CoordinatorName(term) == leader_) Follow(term);
 }
 
 void JobHarness::Follow(int term) {
@@ -226,7 +231,8 @@ void JobHarness::Follow(int term) {
   rpc::ChannelOptions options{.mutual_tls = tls_,
                               .connect_backoff_first = base::milliseconds(20),
                               .connect_backoff_max = base::milliseconds(100)};
-  stub_ = pb::CoordinatorService::NewStub(rpc::MakeChannel(Endpoint(leader_), options));
+  calls_ = std::make_unique<Calls>(
+      Calls{pb::CoordinatorService::NewStub(rpc::MakeChannel(Endpoint(leader_), options))});
 }
 
 void JobHarness::Signal(const std::string& name, int signal) { kill(processes_.at(name)->pid, signal); }
@@ -424,7 +430,7 @@ std::string JobHarness::Send(const JobShape& shape, const std::string& reason) {
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = kToken, .timeout = base::Patience(base::seconds(60)), .wait_for_ready = true});
   pb::ApplyPlanResponse response;
-  const grpc::Status status = stub_->ApplyPlan(&context, request, &response);
+  const grpc::Status status = calls_->stub->ApplyPlan(&context, request, &response);
   return status.ok() ? "" : "ApplyPlan: " + status.error_message();
 }
 
@@ -498,7 +504,7 @@ bool JobHarness::Poll() {
 pb::Observation JobHarness::Observe() {
   grpc::ClientContext context;
   rpc::Prepare(context, {.token = kToken, .timeout = base::seconds(2), .wait_for_ready = true});
-  const auto stream = stub_->WatchObservations(&context, {});
+  const auto stream = calls_->stub->WatchObservations(&context, {});
   pb::WatchObservationsResponse response;
   const bool read = stream->Read(&response);
   context.TryCancel();

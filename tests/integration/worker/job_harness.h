@@ -17,7 +17,7 @@
 #include "common/base/clock.h"
 #include "common/certificates/job_certificates.h"
 #include "localcluster/node/emulated_network.h"
-#include "medley/job/v1/coordinator.grpc.pb.h"
+#include "medley/job/v1/coordinator.pb.h"
 #include "tests/integration/worker/job_history.h"
 
 namespace medley::rpc {
@@ -198,7 +198,8 @@ class JobHarness {
   std::shared_ptr<const rpc::MutualTls> tls_;
   int64_t generation_ = 0;
   std::string leader_ = "coordinator";  // the coordinator that the harness talks to
-  std::unique_ptr<job::v1::CoordinatorService::Stub> stub_;
+  struct Calls;  // to the leader; here without gRPC's headers, which each test would compile
+  std::unique_ptr<Calls> calls_;
 };
 
 // A port of ::1 that is free now; 0: this machine has no ::1.

@@ -12,11 +12,12 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
 #include "common/rpc/mutual_tls.h"
+#include "medley/job/v1/coordinator.grpc.pb.h"
 #include "medley/job/v1/parameter_server.grpc.pb.h"
 #include "tests/integration/worker/job_harness.h"
 #include "tests/integration/worker/small_job.h"
 
-namespace medley::worker {
+namespace medley::worker::job_tls_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -151,4 +152,4 @@ TEST_F(JobTlsTest, CertificatesAreRenewedWithoutLosingAStep) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::job_tls_test

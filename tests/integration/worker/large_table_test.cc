@@ -18,7 +18,7 @@
 #include "common/base/testing/temp_dir.h"
 #include "tests/integration/worker/train_job.h"
 
-namespace medley::worker {
+namespace medley::worker::large_table_test {
 namespace {
 
 constexpr int64_t kMib = int64_t{1} << 20;
@@ -134,4 +134,4 @@ TEST_F(LargeTableTest, IsTrainedInLessMemoryThanItsRowsTakeAndGivesTheSameModel)
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::large_table_test

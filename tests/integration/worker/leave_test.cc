@@ -7,7 +7,7 @@
 #include "tests/integration/worker/job_harness.h"
 #include "tests/integration/worker/small_job.h"
 
-namespace medley::worker {
+namespace medley::worker::leave_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -48,4 +48,4 @@ TEST_F(LeaveTest, AReplicaLeavesAtAStepBoundary) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::leave_test

@@ -7,7 +7,7 @@
 #include "tests/integration/worker/small_job.h"
 #include "tests/unit/worker/pipeline/replicas_reference.h"
 
-namespace medley::worker {
+namespace medley::worker::modes_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -144,4 +144,4 @@ TEST(ModesTest, FlexibleSynchronisation) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::modes_test

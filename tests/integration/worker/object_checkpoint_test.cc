@@ -12,7 +12,7 @@
 #include "tests/integration/worker/job_harness.h"
 #include "tests/integration/worker/small_job.h"
 
-namespace medley::worker {
+namespace medley::worker::object_checkpoint_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -231,4 +231,4 @@ TEST_F(ObjectCheckpointTest, TrainingGoesOnWhileACheckpointIsSent) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::object_checkpoint_test

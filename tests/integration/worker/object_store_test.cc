@@ -9,7 +9,7 @@
 #include "tests/integration/worker/job_harness.h"
 #include "tests/integration/worker/small_job.h"
 
-namespace medley::worker {
+namespace medley::worker::object_store_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -86,4 +86,4 @@ TEST_F(ObjectStoreJobTest, ABadRowIsNamedByItsObject) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::object_store_test

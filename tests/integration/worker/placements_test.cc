@@ -8,7 +8,7 @@
 #include "tests/integration/worker/job_harness.h"
 #include "tests/integration/worker/small_job.h"
 
-namespace medley::worker {
+namespace medley::worker::placements_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -156,4 +156,4 @@ TEST(PlacementsTest, LosesAReplicaAndTheOnlyHolder) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::placements_test

@@ -15,7 +15,7 @@
 #include "common/base/testing/temp_dir.h"
 #include "tests/integration/worker/job_harness.h"
 
-namespace medley::worker {
+namespace medley::worker::program_test {
 namespace {
 
 using testing::AllOf;
@@ -310,4 +310,4 @@ TEST_F(ProgramJobTest, AProfileIsMeasured) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::program_test

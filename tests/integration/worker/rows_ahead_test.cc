@@ -8,7 +8,7 @@
 #include "tests/integration/worker/small_job.h"
 #include "tests/integration/worker/train_job.h"
 
-namespace medley::worker {
+namespace medley::worker::rows_ahead_test {
 namespace {
 
 JobOptions CensusOptions(bool ahead) {
@@ -51,4 +51,4 @@ TEST(RowsAheadTest, TheyAreThoseAfterServersCameAndATrainerWasKilled) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::rows_ahead_test

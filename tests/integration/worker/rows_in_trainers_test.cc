@@ -12,7 +12,7 @@
 #include "tests/integration/worker/small_job.h"
 #include "tests/integration/worker/train_job.h"
 
-namespace medley::worker {
+namespace medley::worker::rows_in_trainers_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -229,4 +229,4 @@ TEST_F(RowsInTrainersTest, CheckpointsSuitBothKindsOfPlans) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::rows_in_trainers_test

@@ -13,7 +13,7 @@
 #include "tests/integration/worker/small_job.h"
 #include "tests/integration/worker/train_job.h"
 
-namespace medley::worker {
+namespace medley::worker::rows_on_disk_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -182,4 +182,4 @@ TEST_F(RowsOnDiskTest, RowsOf16BitsOnTheWireCostLittle) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::rows_on_disk_test

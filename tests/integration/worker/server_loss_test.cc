@@ -17,7 +17,7 @@
 #include "tests/integration/worker/train_job.h"
 #include "worker/checkpoint/reader.h"
 
-namespace medley::worker {
+namespace medley::worker::server_loss_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -298,4 +298,4 @@ TEST_F(ServerLossTest, AServerCostsAsLittleAsATrainer) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::server_loss_test

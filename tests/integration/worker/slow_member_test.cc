@@ -10,7 +10,7 @@
 #include "tests/integration/worker/slowed.h"
 #include "tests/unit/worker/pipeline/replicas_reference.h"
 
-namespace medley::worker {
+namespace medley::worker::slow_member_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -104,4 +104,4 @@ TEST(SlowMemberTest, IsLeftOutAndReturns) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::slow_member_test

@@ -7,7 +7,7 @@
 #include "common/base/testing/soak.h"
 #include "tests/integration/worker/job_harness.h"
 
-namespace medley::worker {
+namespace medley::worker::switch_pause_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -42,4 +42,4 @@ TEST(SwitchPauseTest, TrainingGoesOnThroughEveryRescale) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::switch_pause_test

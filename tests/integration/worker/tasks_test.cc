@@ -14,7 +14,7 @@
 #include "worker/export/read_export.h"
 #include "worker/predict/predict.h"
 
-namespace medley::worker {
+namespace medley::worker::tasks_test {
 namespace {
 
 namespace pb = ::medley::job::v1;
@@ -236,4 +236,4 @@ TEST_F(TasksTest, AWeightOfAClassThatTheDataDoNotHaveEndsTheJob) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::tasks_test
