@@ -14,9 +14,8 @@ using base::StatusIs;
 const std::vector<NamedTest> kTests = {{"a_test", {"tests/x/a_test.cc", "tests/x/more_test.cc"}},
                                        {"b_test", {"tests/x/b_test.cc"}},
                                        {"c_test", {"tests/x/c_test.cc"}}};
-const std::vector<Case> kCases = {{"A.One", "tests/x/a_test.cc"},
-                                  {"A.Two", "/root/tests/x/more_test.cc"},
-                                  {"All/B.Three/0", "tests/x/b_test.cc"}};
+const std::vector<Case> kCases = {
+    {"A.One", "tests/x/a_test.cc"}, {"A.Two", "/root/tests/x/more_test.cc"}, {"All/B.Three/0", "tests/x/b_test.cc"}};
 
 TEST(FilterOfTest, LeavesTheCasesOfTheTestsFiles) {
   EXPECT_THAT(FilterOf("a_test", kTests, kCases, "*"), IsOkAndHolds("*-All/B.Three/0"));

@@ -7,9 +7,8 @@
 #include "tests/program/choose.h"
 
 int main(int argc, char** argv) {
-  using namespace medley;
   testing::InitGoogleTest(&argc, argv);
-  std::vector<test_program::Case> cases;
+  std::vector<medley::test_program::Case> cases;
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   for (int suite = 0; suite < all.total_test_suite_count(); ++suite) {
     for (int i = 0; i < all.GetTestSuite(suite)->total_test_count(); ++i) {
@@ -17,10 +16,10 @@ int main(int argc, char** argv) {
       cases.push_back({std::string(info.test_suite_name()) + "." + info.name(), info.file()});
     }
   }
-  const auto filter =
-      test_program::FilterOf(argv[0], test_program::TestsOfThisProgram(), cases, GTEST_FLAG_GET(filter));
+  const auto filter = medley::test_program::FilterOf(argv[0], medley::test_program::TestsOfThisProgram(), cases,
+                                                     GTEST_FLAG_GET(filter));
   if (!filter.ok()) {
-    std::fprintf(stderr, "%s: %s\n", argv[0], base::ToString(filter.status()).c_str());
+    std::fprintf(stderr, "%s: %s\n", argv[0], medley::base::ToString(filter.status()).c_str());
     return 1;
   }
   GTEST_FLAG_SET(filter, *filter);

@@ -231,8 +231,8 @@ void JobHarness::Follow(int term) {
   rpc::ChannelOptions options{.mutual_tls = tls_,
                               .connect_backoff_first = base::milliseconds(20),
                               .connect_backoff_max = base::milliseconds(100)};
-  calls_ = std::make_unique<Calls>(
-      Calls{pb::CoordinatorService::NewStub(rpc::MakeChannel(Endpoint(leader_), options))});
+  calls_ =
+      std::make_unique<Calls>(Calls{pb::CoordinatorService::NewStub(rpc::MakeChannel(Endpoint(leader_), options))});
 }
 
 void JobHarness::Signal(const std::string& name, int signal) { kill(processes_.at(name)->pid, signal); }

@@ -198,7 +198,7 @@ class JobHarness {
   std::shared_ptr<const rpc::MutualTls> tls_;
   int64_t generation_ = 0;
   std::string leader_ = "coordinator";  // the coordinator that the harness talks to
-  struct Calls;  // to the leader; here without gRPC's headers, which each test would compile
+  struct Calls;                         // to the leader; here without gRPC's headers, which each test would compile
   std::unique_ptr<Calls> calls_;
 };
 

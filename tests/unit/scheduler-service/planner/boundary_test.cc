@@ -10,7 +10,7 @@
 #include "scheduler-service/planner/rest_of_paths.h"
 #include "tests/unit/scheduler-service/planner/adversarial_request.h"
 
-namespace medley::sched {
+namespace medley::sched::boundary_test {
 namespace {
 
 constexpr RandomOptions kUnlike = {.most_layers = 6, .boundaries = true, .links = true};
@@ -189,4 +189,4 @@ TEST_F(BoundaryTest, RestOfPathsIsTheLeastOfAllPaths) {
 }
 
 }  // namespace
-}  // namespace medley::sched
+}  // namespace medley::sched::boundary_test

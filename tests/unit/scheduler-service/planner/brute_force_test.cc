@@ -8,7 +8,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "tests/unit/scheduler-service/planner/adversarial_request.h"
 
-namespace medley::sched {
+namespace medley::sched::brute_force_test {
 namespace {
 
 // The environment variable MEDLEY_INSTANCES=N sets a larger number.
@@ -128,4 +128,4 @@ TEST_F(BruteForceTest, ExactCostsWhatBruteForceCosts) {
 }
 
 }  // namespace
-}  // namespace medley::sched
+}  // namespace medley::sched::brute_force_test

@@ -15,7 +15,7 @@
 #include "tests/unit/scheduler-service/planner/adversarial_request.h"
 #include "tests/unit/scheduler-service/planner/scale_request.h"
 
-namespace medley::sched {
+namespace medley::sched::exact_test {
 namespace {
 
 // Every call of the clock advances it by a millisecond.
@@ -151,4 +151,4 @@ TEST_F(ExactTest, NoPlannerIsCheaper) {
 }
 
 }  // namespace
-}  // namespace medley::sched
+}  // namespace medley::sched::exact_test

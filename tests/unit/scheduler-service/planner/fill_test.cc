@@ -10,7 +10,7 @@
 #include "scheduler-service/planning/judge.h"
 #include "tests/unit/scheduler-service/planner/random_request.h"
 
-namespace medley::sched {
+namespace medley::sched::fill_test {
 namespace {
 
 constexpr double kBatch = 64, kCompute = 0.8;  // samples, seconds of a layer
@@ -176,4 +176,4 @@ TEST(FillTest, MoreMicroBatchesNeverCostMore) {
 }
 
 }  // namespace
-}  // namespace medley::sched
+}  // namespace medley::sched::fill_test

@@ -20,7 +20,7 @@
 #include "scheduler-service/planning/budget.h"
 #include "tests/unit/scheduler-service/planner/adversarial_request.h"
 
-namespace medley::sched {
+namespace medley::sched::large_questions_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -226,4 +226,4 @@ TEST_F(LargeQuestionsTest, AQuestionThatMayHaveAPlanIsNotCalledInfeasible) {
 }
 
 }  // namespace
-}  // namespace medley::sched
+}  // namespace medley::sched::large_questions_test

@@ -12,7 +12,7 @@
 #include "scheduler-service/planner/plan.h"
 #include "tests/unit/scheduler-service/planner/adversarial_request.h"
 
-namespace medley::sched {
+namespace medley::sched::rows_place_test {
 namespace {
 
 using model::RowsPlace;
@@ -199,4 +199,4 @@ TEST(BetterPlaceTest, ABoundHoldsForBothPlaces) {
 }
 
 }  // namespace
-}  // namespace medley::sched
+}  // namespace medley::sched::rows_place_test

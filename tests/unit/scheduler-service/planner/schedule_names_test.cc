@@ -5,7 +5,7 @@
 
 #include "common/base/testing/status_matchers.h"
 
-namespace medley::sched {
+namespace medley::sched::schedule_names_test {
 namespace {
 
 using testing::HasSubstr;
@@ -53,4 +53,4 @@ TEST(ScheduleNamesTest, RefusesOtherCuts) {
 }
 
 }  // namespace
-}  // namespace medley::sched
+}  // namespace medley::sched::schedule_names_test

@@ -14,7 +14,7 @@
 #include "common/base/rng.h"
 #include "common/base/testing/status_matchers.h"
 
-namespace medley::worker {
+namespace medley::worker::half_floats_test {
 namespace {
 
 using base::StatusIs;
@@ -160,4 +160,4 @@ TEST(HalfFloatsTest, AnUnknownFormatIsRefused) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::half_floats_test

@@ -12,7 +12,7 @@
 #include "worker/ps/row_store.h"
 #include "worker/ps/sharding.h"
 
-namespace medley::worker {
+namespace medley::worker::row_lifetime_store_test {
 namespace {
 
 using base::IsOk;
@@ -340,4 +340,4 @@ TEST(RowLifetimeStoreTest, RowsOfAnotherLayoutAreRefused) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::row_lifetime_store_test

@@ -15,7 +15,7 @@
 #include "common/base/testing/temp_dir.h"
 #include "worker/ps/row_store.h"
 
-namespace medley::worker {
+namespace medley::worker::row_moves_test {
 namespace {
 
 using base::IsOk;
@@ -190,4 +190,4 @@ TEST_P(RowMovesTest, EachPullHasTheBitsOfRowsInMemory) {
 INSTANTIATE_TEST_SUITE_P(Seeds, RowMovesTest, testing::Range(1, 9));
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::row_moves_test

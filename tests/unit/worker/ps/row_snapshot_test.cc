@@ -9,7 +9,7 @@
 #include "common/base/testing/status_matchers.h"
 #include "worker/ps/row_store.h"
 
-namespace medley::worker {
+namespace medley::worker::row_snapshot_test {
 namespace {
 
 using base::IsOk;
@@ -144,4 +144,4 @@ TEST_F(RowSnapshotTest, EndsWhenAskedAndWhenAnotherOneBegins) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::row_snapshot_test

@@ -23,7 +23,7 @@
 #include "worker/ps/row_store.h"
 #include "worker/ps/sharding.h"
 
-namespace medley::worker {
+namespace medley::worker::row_tiers_test {
 namespace {
 
 using base::IsOk;
@@ -561,4 +561,4 @@ TEST_F(RowTiersTest, AWaitingPullReadsItsRowsAhead) {
 }
 
 }  // namespace
-}  // namespace medley::worker
+}  // namespace medley::worker::row_tiers_test
