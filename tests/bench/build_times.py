@@ -65,7 +65,7 @@ def main():
         print(f"{folder} has no .ninja_log: run ./dev build first", file=sys.stderr)
         return 1
     seconds = {name: s for name, s in objects(folder).items() if name.endswith((".o", ".gch"))}
-    sources, read = includes(folder), check_build.texts(folder)
+    sources, (read, _) = includes(folder), check_build.texts(folder)
     for goal, found in check_build.own_objects(folder).items():
         print(f"{goal}: {len(found)} objects, {sum(seconds.get(name, 0) for name in found) / 60:.1f} min of compiler time, "
               f"{sum(read.get(name, 0) for name in found):.0f} MB of text")
