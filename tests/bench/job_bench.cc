@@ -1,8 +1,8 @@
 // Measures samples per second of a real job: medley-worker processes on loopback, with data from a CSV file, controlled
 // as the operator would control them.
 //
-//   job_bench --data FILE --set criteo|adult [--trainers 1] [--servers 0 | --rows-in-trainers] [--batch 512]
-//             [--seconds 6] [--no-tls]
+//   job_bench --data FILE --set criteo|ctrdnn1|adult [--trainers 1] [--servers 0 | --rows-in-trainers] [--batch 512]
+//             [--optimizer adagrad|adam] [--seconds 6] [--no-tls]
 //
 // The job has one stage with `trainers` replicas (allreduce for dense parameters, tables on `servers` or in trainers).
 // --batch is the batch size per trainer. Measures from step 20 for `seconds`, between two observations of the
@@ -28,6 +28,7 @@ constexpr int kWarmUpSteps = 20;
 struct Settings {
   std::string data;
   std::string set = "criteo";
+  std::string optimizer = "adagrad";
   int trainers = 1;
   int servers = 0;
   bool rows_in_trainers = false;
@@ -42,8 +43,11 @@ JobOptions OptionsOf(const Settings& settings) {
   options.tls = settings.tls;
   options.epochs = 100000;  // so that the job does not finish during the measurement
   options.batch_size = settings.batch * settings.trainers;
-  if (settings.set == "criteo") {
+  options.optimizer = settings.optimizer;
+  if (settings.optimizer == "adam") options.learning_rate = 0.001;
+  if (settings.set != "adult") {
     options.hidden = {400, 400, 400};
+    if (settings.set == "ctrdnn1") options.hidden = {400, 400};  // of HeterPS, as examples/zoo/ctrdnn-7-low.yaml
     options.embedding_dim = 10;
     options.embedding_rows = 1000001;
     options.schema = R"({"label": {"column": 0, "positive": "1"},
@@ -112,7 +116,9 @@ int main(int argc, char** argv) {
   medley::worker::Settings settings;
   CLI::App app("Samples a second of a job of real processes");
   app.add_option("--data", settings.data, "CSV file")->required()->check(CLI::ExistingFile);
-  app.add_option("--set", settings.set, "its columns and the model")->check(CLI::IsMember({"criteo", "adult"}));
+  app.add_option("--set", settings.set, "its columns and the model")
+      ->check(CLI::IsMember({"criteo", "ctrdnn1", "adult"}));
+  app.add_option("--optimizer", settings.optimizer)->check(CLI::IsMember({"adagrad", "adam"}));
   app.add_option("--trainers", settings.trainers, "data-parallel trainers")->check(CLI::PositiveNumber);
   app.add_flag("--rows-in-trainers", settings.rows_in_trainers, "the trainers keep the rows, without servers");
   app.add_option("--servers", settings.servers, "parameter servers")->check(CLI::NonNegativeNumber);

@@ -5,12 +5,16 @@
 //
 //   model_bench [--device cpu|cuda] [--benchmark_...]
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <cstdio>
 #include <string_view>
+#include <utility>
 
+#include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/model/execution_plan.h"
+#include "common/model/job_spec.h"
 #include "common/model/model.h"
 #include "common/program/compile.h"
 #include "tests/bench/criteo_shape.h"
@@ -38,16 +42,33 @@ model::JobSpec CriteoJob(int batch) {
   return job;
 }
 
+model::ModelSpec TwoEmbeddings(int64_t rows) {
+  const auto spec = model::ParseJobSpec(fmt::format(R"({{"model": {{"parameters": {{"embeddingRows": {}}}, "layers": [
+    {{"name": "user", "kind": "Embedding", "out": 16, "fields": 13, "numerics": false}},
+    {{"name": "item", "kind": "Embedding", "out": 16, "first": 13, "numerics": false}},
+    {{"name": "user_sum", "kind": "Pool", "inputs": ["user"], "dim": 16}},
+    {{"name": "item_sum", "kind": "Pool", "inputs": ["item"], "dim": 16}},
+    {{"name": "joined", "kind": "Concat", "inputs": ["user_sum", "item_sum"]}},
+    {{"name": "fc1", "kind": "FullyConnected", "out": 256, "activation": "relu"}},
+    {{"name": "fc2", "kind": "FullyConnected", "out": 128, "activation": "relu"}},
+    {{"name": "fc3", "kind": "FullyConnected", "out": 64, "activation": "relu"}},
+    {{"name": "out", "kind": "FullyConnected", "out": 1}}, {{"name": "loss", "kind": "Loss"}}]}},
+    "data": {{"train": {{"uri": "file:///generated", "format": "csv"}}, "schema": {{"label": {{"column": 0}}}}}},
+    "training": {{"optimizer": {{"name": "adagrad"}}}}}})",
+                                                    rows));
+  MEDLEY_CHECK(spec.ok(), base::Message(spec.status()));
+  return spec->model;
+}
+
 std::shared_ptr<ComputeThreads> ThreadsOf(const benchmark::State& state) {
   return std::make_shared<ComputeThreads>(static_cast<int>(state.range(1)));
 }
 
-// A whole step of one trainer without servers.
-void BM_TrainStep(benchmark::State& state) {
-  const int batch = static_cast<int>(state.range(0));
-  const Graph graph = *BuildGraph(CriteoJob(batch));
+// Whole steps of one trainer without servers, on 64 batches in turn.
+void TrainSteps(benchmark::State& state, const model::JobSpec& job, const Dataset& data) {
+  const int batch = job.training.batch_size;
+  const Graph graph = *BuildGraph(job);
   const Optimizer optimizer = *MakeOptimizer("adagrad", 0.05);
-  const std::shared_ptr<const Dataset> data = CriteoShape(64 * batch, kEmbeddingRows, 1);
   const std::unique_ptr<BlockModel> model =
       *BlockModel::Create(graph, {0, static_cast<int>(graph.operations.size())}, optimizer, 1, ThreadsOf(state));
   LocalTables tables(graph.Parameters(/*sparse=*/true), optimizer, 1);
@@ -55,7 +76,7 @@ void BM_TrainStep(benchmark::State& state) {
   model::ExecutionPlan plan;  // one stage of one unit
   plan.stages = {{.operations = {{0, static_cast<int>(graph.operations.size())}}, .groups = {{"cpu", 1, 1}}}};
   const Programs programs{*program::Compile(plan, graph.ToModel()), *program::CompileEvaluation(plan, graph.ToModel())};
-  ExecutorParts parts{.blocks = {model.get()}, .data = data.get(), .sparse = &tables, .clock = &clock};
+  ExecutorParts parts{.blocks = {model.get()}, .data = &data, .sparse = &tables, .clock = &clock};
   const std::unique_ptr<Executor> executor = *Executor::Create(programs, 0, parts, optimizer, 1);
   const auto lease = [&](int64_t step) { return StepLease{step, (step - 1) / 64, (step - 1) % 64 * batch, batch}; };
   int64_t step = 0;
@@ -74,7 +95,35 @@ void BM_TrainStep(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * batch);
   state.counters["loss"] = loss;
 }
+
+void BM_TrainStep(benchmark::State& state) {
+  const int batch = static_cast<int>(state.range(0));
+  TrainSteps(state, CriteoJob(batch), *CriteoShape(64 * batch, kEmbeddingRows, 1));
+}
 BENCHMARK(BM_TrainStep)->ArgsProduct({{512, 1000}, {1, 2}})->MeasureProcessCPUTime()->UseRealTime()->MinTime(5);
+
+// 2EMB of HeterPS (examples/zoo/2emb.yaml) with 16 floats a row and ten million rows in all. `touches`: rows that
+// samples use, in a second of processor time; each is read, gets a gradient and is updated. The third argument is 1 for
+// rows that are equally likely, and 0 for those of Criteo-like fields, of which some are far more likely.
+void BM_TwoEmbeddings(benchmark::State& state) {
+  constexpr int64_t kRowsOfTable = 5'000'000;
+  const int batch = static_cast<int>(state.range(0));
+  model::JobSpec job = CriteoJob(batch);
+  job.model = TwoEmbeddings(kRowsOfTable);
+  job.data.schema.numeric.clear();
+  Batch rows = CriteoShape(64 * batch, kRowsOfTable, 1)->all();
+  rows.shape.numerics = 0;
+  rows.numerics.clear();
+  base::Rng rng(2);
+  if (state.range(2) == 1) {
+    for (int32_t& id : rows.ids) id = static_cast<int32_t>(rng.Below(kRowsOfTable));
+  }
+  const int fields = rows.shape.fields;
+  TrainSteps(state, job, *Dataset::FromBatch(std::move(rows)));
+  state.counters["touches"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * batch * fields), benchmark::Counter::kIsRate);
+}
+BENCHMARK(BM_TwoEmbeddings)->ArgsProduct({{512}, {1}, {0, 1}})->MeasureProcessCPUTime()->MinTime(5);
 
 // A block of the model without its computation.
 class IdleBlock final : public BlockCompute {

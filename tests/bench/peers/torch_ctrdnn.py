@@ -11,7 +11,6 @@ memory before the measurement starts; without it, samples like Criteo's are gene
 --processes 2 trains data-parallel with DistributedDataParallel over gloo, --batch samples each. Prints samples/s.
 """
 import argparse
-import csv
 import os
 import time
 
@@ -24,15 +23,9 @@ import torch
 import torch.distributed
 import torch.multiprocessing
 
-from criteo_shape import generate, mix64
+from criteo_shape import SETS, load
 
 WARM_UP = 20
-SETS = {
-    "criteo": dict(rows=1000001, dim=10, hidden=(400, 400, 400), label=0, positive="1", categorical=range(14, 40),
-                   numeric=range(1, 14), buckets=0),
-    "adult": dict(rows=65536, dim=16, hidden=(256, 128), label=14, positive=">50K", categorical=(1, 3, 5, 6, 7, 8, 9, 13),
-                  numeric=(0, 2, 4, 10, 11, 12), buckets=32),
-}
 
 
 class CtrDnn(torch.nn.Module):
@@ -48,36 +41,6 @@ class CtrDnn(torch.nn.Module):
 
     def forward(self, ids, numerics):
         return self.layers(torch.cat([self.table(ids).flatten(1), numerics], 1)).squeeze(1)
-
-
-def read_csv(path, shape):
-    """ids [samples, fields] int64, numerics [samples, numbers] float32, labels [samples] float32."""
-    with open(path, newline="", encoding="utf-8") as file:
-        lines = [line for line in csv.reader(file, skipinitialspace=True) if line]
-    columns = list(zip(*lines))
-    labels = numpy.array([x.rstrip(".") == shape["positive"] for x in columns[shape["label"]]], dtype=numpy.float32)
-    numbers = [numpy.array(columns[c], dtype=numpy.float64) for c in shape["numeric"]]
-    categories = [numpy.unique(columns[c], return_inverse=True)[1] for c in shape["categorical"]]
-    if shape["buckets"] > 0:
-        quantiles = numpy.arange(1, shape["buckets"]) / shape["buckets"]
-        categories += [numpy.searchsorted(numpy.unique(numpy.quantile(x, quantiles)), x, side="right") for x in numbers]
-    ids = [mix64(c.astype(numpy.uint64) ^ numpy.uint64(field << 40)) % numpy.uint64(shape["rows"])
-           for field, c in enumerate(categories)]
-    scaled = [(x - x.mean()) / max(x.std(), 1e-12) for x in numbers]
-    return (numpy.stack(ids, 1).astype(numpy.int64), numpy.stack(scaled, 1).astype(numpy.float32), labels)
-
-
-def load(options, shape):
-    if options.data is None:
-        return generate(64 * options.batch * options.processes, shape["rows"], 1)
-    cache = options.cache
-    if cache and os.path.exists(cache):
-        with numpy.load(cache) as kept:
-            return kept["ids"], kept["numerics"], kept["labels"]
-    ids, numerics, labels = read_csv(options.data, shape)
-    if cache:
-        numpy.savez(cache, ids=ids, numerics=numerics, labels=labels)
-    return ids, numerics, labels
 
 
 def train(rank, options):
