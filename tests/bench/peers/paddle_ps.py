@@ -115,9 +115,12 @@ def main():
         return
     load(options, SETS[options.set])  # fills the cache
     ports = role_processes.free_ports(options.servers + options.trainers)
+    options.data, options.cache = os.path.abspath(options.data), os.path.abspath(options.cache)
     arguments = [os.path.abspath(__file__), *(f"--{name}={getattr(options, name)}" for name in (
         "set", "data", "cache", "batch", "seconds", "trainers", "servers", "threads"))]
-    print(json.dumps(role_processes.measure(options.servers, options.trainers, environment_of(options, ports), arguments)))
+    with tempfile.TemporaryDirectory(prefix="medley-paddle-") as scratch:
+        os.chdir(scratch)  # Paddle writes descriptions of what it trains
+        print(json.dumps(role_processes.measure(options.servers, options.trainers, environment_of(options, ports), arguments)))
 
 
 if __name__ == "__main__":
