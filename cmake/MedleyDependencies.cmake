@@ -19,6 +19,7 @@ find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 
 # Arrow C++ of the wheel that ./dev setup parquet installs; without it there is no target medley-columns.

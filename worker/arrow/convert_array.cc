@@ -67,6 +67,50 @@ arrow::Status ViewTexts(const arrow::Array& array, std::vector<std::string_view>
   return arrow::Status::OK();
 }
 
+// Codes below `different`; -1: missing. Returns whether there are no others.
+template <typename ArrayType>
+bool CopyCodes(const arrow::Array& array, int64_t different, std::vector<int32_t>& codes) {
+  const auto* const from = static_cast<const ArrayType&>(array).raw_values();
+  const auto most = static_cast<uint64_t>(std::min<int64_t>(different, std::numeric_limits<int32_t>::max()));
+  bool known = true;
+  if (array.null_count() == 0) {
+    for (int64_t i = 0; i < array.length(); ++i) {
+      known &= static_cast<uint64_t>(from[i]) < most;
+      codes[static_cast<size_t>(i)] = static_cast<int32_t>(from[i]);
+    }
+    return known;
+  }
+  for (int64_t i = 0; i < array.length(); ++i) {
+    const bool missing = array.IsNull(i);
+    known &= missing || static_cast<uint64_t>(from[i]) < most;
+    codes[static_cast<size_t>(i)] = missing ? -1 : static_cast<int32_t>(from[i]);
+  }
+  return known;
+}
+
+arrow::Result<bool> CopyCodes(const arrow::Array& array, int64_t different, std::vector<int32_t>& codes) {
+  switch (array.type_id()) {
+    case Type::INT8:
+      return CopyCodes<arrow::Int8Array>(array, different, codes);
+    case Type::UINT8:
+      return CopyCodes<arrow::UInt8Array>(array, different, codes);
+    case Type::INT16:
+      return CopyCodes<arrow::Int16Array>(array, different, codes);
+    case Type::UINT16:
+      return CopyCodes<arrow::UInt16Array>(array, different, codes);
+    case Type::INT32:
+      return CopyCodes<arrow::Int32Array>(array, different, codes);
+    case Type::UINT32:
+      return CopyCodes<arrow::UInt32Array>(array, different, codes);
+    case Type::INT64:
+      return CopyCodes<arrow::Int64Array>(array, different, codes);
+    case Type::UINT64:
+      return CopyCodes<arrow::UInt64Array>(array, different, codes);
+    default:
+      return arrow::Status::Invalid("the codes of a dictionary are no whole numbers");
+  }
+}
+
 template <typename ArrayType, typename Format>
 void MakeTexts(const arrow::Array& array, std::vector<std::string>& made, Format format) {
   const auto& values = static_cast<const ArrayType&>(array);
@@ -259,14 +303,8 @@ arrow::Status ArrayConverter::ConvertDictionary(const arrow::Array& array, Colum
   }
   const auto different = static_cast<int64_t>(texts_.size());
   codes_.resize(static_cast<size_t>(array.length()));
-  for (int64_t i = 0; i < array.length(); ++i) {
-    const bool missing = array.IsNull(i);
-    const int64_t code = missing ? -1 : coded.GetValueIndex(i);
-    if (!missing && (code < 0 || code >= different || code > std::numeric_limits<int32_t>::max())) {
-      return arrow::Status::Invalid("a value is outside of the dictionary");
-    }
-    codes_[static_cast<size_t>(i)] = static_cast<int32_t>(code);
-  }
+  ARROW_ASSIGN_OR_RAISE(const bool known, CopyCodes(*coded.indices(), different, codes_));
+  if (!known) return arrow::Status::Invalid("a value is outside of the dictionary");
   values.texts = texts_.data();
   values.codes = codes_.data();
   values.different = different;

@@ -5,6 +5,7 @@
 #include <parquet/metadata.h>
 #include <parquet/properties.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "worker/arrow/arrow_columns.h"
@@ -88,7 +89,8 @@ class ParquetColumns final : public ArrowColumns {
   }
 
  private:
-  // With `codes` texts that the file keeps as codes of a dictionary stay codes.
+  // With `codes` texts that the file keeps as codes of a dictionary stay codes. A writer whose dictionary has become
+  // too large goes on with plain texts; to look each of them up would take longer than to copy it.
   arrow::Status MakeReader(bool codes) {
     parquet::ReaderProperties properties(&pool_);
     properties.enable_buffered_stream();  // else a whole row group is in memory
@@ -110,10 +112,20 @@ class ParquetColumns final : public ArrowColumns {
     return arrow::Status::OK();
   }
 
+  static bool HasPlainPages(const parquet::ColumnChunkMetaData& chunk) {
+    return std::ranges::any_of(chunk.encoding_stats(), [](const parquet::PageEncodingStats& pages) {
+      const bool of_data =
+          pages.page_type == parquet::PageType::DATA_PAGE || pages.page_type == parquet::PageType::DATA_PAGE_V2;
+      return of_data && pages.encoding != parquet::Encoding::RLE_DICTIONARY &&
+             pages.encoding != parquet::Encoding::PLAIN_DICTIONARY;
+    });
+  }
+
   static bool HasCodes(const parquet::FileMetaData& metadata, int leaf) {
     if (metadata.schema()->Column(leaf)->physical_type() != parquet::Type::BYTE_ARRAY) return false;
     for (int group = 0; group < metadata.num_row_groups(); ++group) {
-      if (!metadata.RowGroup(group)->ColumnChunk(leaf)->has_dictionary_page()) return false;
+      const auto chunk = metadata.RowGroup(group)->ColumnChunk(leaf);
+      if (!chunk->has_dictionary_page() || HasPlainPages(*chunk)) return false;
     }
     return metadata.num_row_groups() > 0;
   }

@@ -1,54 +1,89 @@
 #include "worker/data/decompressor.h"
 
-#include <zlib.h>
+#include <isa-l/igzip_lib.h>
 #include <zstd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
 
 #include "common/base/status.h"
 
 namespace medley::worker {
 namespace {
 
-constexpr size_t kMostAtOnce = size_t{1} << 30;  // zlib counts in 32 bits
+constexpr size_t kMostAtOnce = size_t{1} << 30;  // ISA-L counts in 32 bits
 
+// ISA-L decompresses several times as fast as zlib. It reads some bytes ahead, which may already be of the next member.
 class GzipDecompressor final : public Decompressor {
  public:
-  GzipDecompressor() { MEDLEY_CHECK(inflateInit2(&stream_, kWindow) == Z_OK, "zlib has no memory"); }
-  ~GzipDecompressor() override { inflateEnd(&stream_); }
+  GzipDecompressor() {
+    isal_inflate_init(&stream_);
+    stream_.crc_flag = ISAL_GZIP;
+  }
   GzipDecompressor(const GzipDecompressor&) = delete;
   GzipDecompressor& operator=(const GzipDecompressor&) = delete;
 
   const char* format() const override { return "gzip"; }
-  bool complete() const override { return !in_member_; }
+  bool complete() const override { return !in_member_ && ahead_.empty(); }
 
   absl::StatusOr<size_t> Decompress(std::string_view& in, char* to, size_t bytes) override {
+    if (ahead_.empty()) return DecompressNext(in, to, bytes);
+    const std::string ahead = std::exchange(ahead_, {});
+    std::string_view rest = ahead;
+    MEDLEY_ASSIGN_OR_RETURN(const size_t count, DecompressNext(rest, to, bytes));
+    ahead_.append(rest);
+    return count;
+  }
+
+ private:
+  absl::StatusOr<size_t> DecompressNext(std::string_view& in, char* to, size_t bytes) {
     // Zeros may fill up the last block of a tape.
     if (!in_member_ && began_ && in.starts_with('\0')) {
       in.remove_prefix(std::min(in.find_first_not_of('\0'), in.size()));
       return 0;
     }
-    in_member_ = began_ = true;
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(in.data()));  // zlib does not write there
-    stream_.avail_in = static_cast<uInt>(std::min(in.size(), kMostAtOnce));
-    stream_.next_out = reinterpret_cast<Bytef*>(to);
-    stream_.avail_out = static_cast<uInt>(std::min(bytes, kMostAtOnce));
-    const uInt given = stream_.avail_in, room = stream_.avail_out;
-    const int result = inflate(&stream_, Z_NO_FLUSH);
-    in.remove_prefix(given - stream_.avail_in);
-    if (result == Z_STREAM_END) {
-      in_member_ = false;
-      inflateReset2(&stream_, kWindow);
-    } else if (result != Z_OK && result != Z_BUF_ERROR) {
-      return base::DataLoss("the gzip data are damaged ({})", stream_.msg == nullptr ? "unknown error" : stream_.msg);
+    // ISA-L would wait for a whole header.
+    if (!in_member_ && !in.empty() && !in.starts_with('\x1f')) {
+      return base::DataLoss("the gzip data are damaged ({})", Reason(ISAL_INVALID_WRAPPER));
     }
-    return room - stream_.avail_out;
+    in_member_ = began_ = true;
+    stream_.next_in = reinterpret_cast<uint8_t*>(const_cast<char*>(in.data()));  // nothing is written there
+    stream_.avail_in = static_cast<uint32_t>(std::min(in.size(), kMostAtOnce));
+    stream_.next_out = reinterpret_cast<uint8_t*>(to);
+    stream_.avail_out = static_cast<uint32_t>(std::min(bytes, kMostAtOnce));
+    const uint32_t given = stream_.avail_in, room = stream_.avail_out;
+    const int result = isal_inflate(&stream_);
+    if (result < ISAL_DECOMP_OK) return base::DataLoss("the gzip data are damaged ({})", Reason(result));
+    in.remove_prefix(given - stream_.avail_in);
+    const size_t written = room - stream_.avail_out;
+    if (stream_.block_state == ISAL_BLOCK_FINISH) EndMember();
+    return written;
   }
 
- private:
-  static constexpr int kWindow = 16 + MAX_WBITS;  // window bits of zlib for gzip only
+  void EndMember() {
+    in_member_ = false;
+    for (int i = 0; i < stream_.read_in_length / 8; ++i) {
+      ahead_.push_back(static_cast<char>(stream_.read_in >> (8 * i) & 0xff));
+    }
+    isal_inflate_reset(&stream_);
+  }
 
-  z_stream stream_ = {};
+  static const char* Reason(int result) {
+    switch (result) {
+      case ISAL_INVALID_WRAPPER:
+      case ISAL_UNSUPPORTED_METHOD:
+        return "incorrect header";
+      case ISAL_INCORRECT_CHECKSUM:
+        return "incorrect checksum";
+      default:
+        return "invalid block";
+    }
+  }
+
+  inflate_state stream_;
+  std::string ahead_;  // what was read after the end of the last member
   bool began_ = false;
   bool in_member_ = false;
 };

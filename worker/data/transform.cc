@@ -97,7 +97,12 @@ NumericTransform FitNumericInPlace(std::span<double> values, int buckets) {
   NumericTransform transform;
   if (std::abs(moments.skew) > kSkewed) {
     transform.log = true;
-    moments = MomentsOf(known, Log);
+    // Logarithms take long to compute, and buckets need the numbers themselves.
+    std::vector<double> copy;
+    if (buckets > 0) copy.assign(known.begin(), known.end());
+    const std::span<double> logarithms = buckets > 0 ? std::span<double>(copy) : known;
+    for (double& x : logarithms) x = Log(x);
+    moments = MomentsOf(logarithms, identity);
   }
   transform.mean = moments.mean;
   if (const double inverse = 1 / moments.deviation; std::isfinite(inverse)) transform.inverse_deviation = inverse;

@@ -68,6 +68,16 @@ def field(value):
     return text
 
 
+def with_codes(whole, **types):
+    """The table with codes of these types in some columns."""
+    for name, code in types.items():
+        column = whole[name].combine_chunks()
+        coded = column if pyarrow.types.is_dictionary(column.type) else column.dictionary_encode()
+        codes = pyarrow.DictionaryArray.from_arrays(coded.indices.cast(code), coded.dictionary)
+        whole = whole.set_column(whole.column_names.index(name), name, codes)
+    return whole
+
+
 def main():
     whole = table()
     with open(at("table.csv"), "w", encoding="utf-8") as file:
@@ -77,6 +87,10 @@ def main():
     for codec in ("none", "snappy", "gzip", "zstd", "lz4", "brotli"):
         parquet.write_table(whole, at(f"{codec}.parquet"), compression=codec, row_group_size=50, write_page_checksum=codec == "none",
                             data_page_version="2.0" if codec == "zstd" else "1.0", use_dictionary=codec != "gzip")
+    # The dictionaries become too large after some rows, so that plain texts follow.
+    parquet.write_table(whole, at("mixed.parquet"), row_group_size=50, dictionary_pagesize_limit=16, write_batch_size=8, data_page_size=64)
+    feather.write_feather(with_codes(whole, text=pyarrow.uint8(), bytes=pyarrow.int16(), category=pyarrow.uint64(), local=pyarrow.int64()),
+                          at("codes.arrow"), compression="uncompressed")
     feather.write_feather(whole, at("lz4.arrow"), compression="lz4", chunksize=50)
     with ipc.new_stream(at("stream.arrow"), whole.schema) as stream:
         stream.write_table(whole, max_chunksize=50)

@@ -69,8 +69,8 @@ class ArrowTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-constexpr const char* kFiles[] = {"none.parquet", "snappy.parquet", "gzip.parquet", "zstd.parquet",
-                                  "lz4.parquet",  "brotli.parquet", "lz4.arrow",    "stream.arrow"};
+constexpr const char* kFiles[] = {"none.parquet",   "snappy.parquet", "gzip.parquet", "zstd.parquet", "lz4.parquet",
+                                  "brotli.parquet", "mixed.parquet",  "lz4.arrow",    "stream.arrow", "codes.arrow"};
 
 TEST_F(ArrowTest, FilesAreTheTextOfTheirTable) {
   const std::string text = Bytes(DataFolder() / "table.csv");
@@ -166,6 +166,15 @@ TEST_F(ArrowTest, CutFilesAreRefused) {
       }
     }
   }
+}
+
+TEST_F(ArrowTest, ACodeOutsideOfItsDictionaryIsRefused) {
+  std::string bytes = Bytes(DataFolder() / "codes.arrow");
+  const std::string codes("\0\1\2\3\0\4\5", 7);  // of 'text', of one byte each
+  const size_t at = bytes.find(codes);
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + 1] = 100;
+  EXPECT_THAT(Error("x.arrow", bytes), HasSubstr("a value is outside of the dictionary"));
 }
 
 // A damaged page is found by its checksum, and its place is named.
