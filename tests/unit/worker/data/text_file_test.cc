@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,8 +16,8 @@
 #include "common/base/status.h"
 #include "common/base/testing/status_matchers.h"
 #include "common/base/testing/temp_dir.h"
-#include "tests/unit/worker/data/packed_text.h"
 #include "worker/data/dataset.h"
+#include "worker/data/decompressor.h"
 #include "worker/data/label_values.h"
 #include "worker/data/source.h"
 
@@ -24,6 +26,28 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+std::string Gzip(const std::string& text) {
+  z_stream stream = {};
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string out(deflateBound(&stream, static_cast<uLong>(text.size())) + 32, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+std::string Zstd(const std::string& text, bool checksum = false) {
+  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), ZSTD_freeCCtx);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, checksum ? 1 : 0);
+  std::string out(ZSTD_compressBound(text.size()), '\0');
+  out.resize(ZSTD_compress2(context.get(), out.data(), out.size(), text.data(), text.size()));
+  return out;
+}
 
 class TextFileTest : public testing::Test {
  protected:
@@ -199,6 +223,77 @@ TEST_F(TextFileTest, APipeIsRefusedBeforeItIsOpened) {
   ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   EXPECT_THAT(ReadText((folder_ / "s").string()), refused("a socket"));
   close(fd);
+}
+
+// Gives `packed` in pieces of `in` bytes, and takes at most `out` bytes at a time, as TextFile does.
+absl::StatusOr<std::string> Decompressed(const std::string& packed, size_t in, size_t out) {
+  const std::unique_ptr<Decompressor> decompressor = MakeDecompressor(packed);
+  std::string text, buffer(out, '\0');
+  size_t given = 0;
+  std::string_view piece;
+  while (true) {
+    if (piece.empty()) {
+      piece = std::string_view(packed).substr(given, in);
+      given += piece.size();
+    }
+    if (piece.empty() && decompressor->complete()) return text;
+    const size_t before = piece.size();
+    MEDLEY_ASSIGN_OR_RETURN(const size_t count, decompressor->Decompress(piece, buffer.data(), out));
+    text.append(buffer, 0, count);
+    if (count == 0 && piece.empty() && before == 0 && !decompressor->complete()) return base::DataLoss("truncated");
+  }
+}
+
+// Members of all sizes, also empty ones, so that each of their ends lies at every place of a piece.
+TEST(DecompressorTest, MembersOfGzipFollowEachOther) {
+  std::string text, packed;
+  for (size_t size = 0; size < 90; ++size) {
+    const std::string member(size % 30, static_cast<char>('a' + size % 26));
+    text += member;
+    packed += Gzip(member);
+  }
+  for (const size_t in : {1u, 2u, 3u, 7u, 8u, 19u, 64u, 100'000u}) {
+    for (const size_t out : {1u, 5u, 4096u}) {
+      const auto read = Decompressed(packed, in, out);
+      ASSERT_THAT(read, base::IsOk());
+      EXPECT_EQ(*read, text) << in << " " << out;
+      EXPECT_EQ(*Decompressed(packed + std::string(700, '\0'), in, out), text) << "zeros fill the last block";
+    }
+  }
+}
+
+TEST(DecompressorTest, EveryTruncatedFileIsRefused) {
+  const std::string whole = Gzip("first, first, first") + Gzip("second, second, second");
+  const size_t first = Gzip("first, first, first").size();
+  for (const size_t in : {1u, 5u, 1000u}) {
+    for (size_t size = 4; size < whole.size(); ++size) {
+      const auto read = Decompressed(whole.substr(0, size), in, 64);
+      if (size == first) {
+        EXPECT_EQ(*read, "first, first, first");
+      } else {
+        EXPECT_EQ(read.status().code(), absl::StatusCode::kDataLoss) << size << " " << in;
+      }
+    }
+  }
+}
+
+// A header says when the file was made and on what: nothing protects that, nor the bits that fill up the last byte of
+// the data.
+TEST(DecompressorTest, EveryFlippedBitOfTheDataIsFound) {
+  constexpr size_t kHeader = 10;
+  const std::string text = "some text that is compressed, some text that is compressed";
+  const std::string good = Gzip(text);
+  for (size_t bit = kHeader * 8; bit < good.size() * 8; ++bit) {
+    std::string damaged = good;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    const bool fills = bit / 8 == good.size() - 9;  // before checksum and length
+    const auto read = Decompressed(damaged, 1000, 64);
+    if (fills && read.ok()) {
+      EXPECT_EQ(*read, text);
+    } else {
+      EXPECT_EQ(read.status().code(), absl::StatusCode::kDataLoss) << bit;
+    }
+  }
 }
 
 }  // namespace
