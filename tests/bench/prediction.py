@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """What plans promise, and what they reach: jobs that the operator plans from profiles alone, run for real by `medley run`.
 
-  tests/bench/prediction.py [--seconds 25] [--case NAME]... [--rounds 1] [--measure] [--out build/prediction.json]
+  tests/bench/prediction.py [--seconds 25] [--case NAME]... [--rounds 1] [--kept-profiles] [--threads] [--out build/prediction.json]
 
 12 jobs: three models, with and without parameter servers, 4 and 16 micro-batches, pools of one to three units of a fifth to a
 third of a core each. Each asks for nearly all that its pools reach, so that plans have one to three stages of one to four
-units. A profiler measures each pool once; the operator plans; after a warm-up the samples of --seconds are counted. The figure
+units. A profiler measures each pool; the operator plans; after a warm-up the samples of --seconds are counted. The figure
 that a plan promises is its simulatedThroughput; the closed form's throughput is shown beside it.
 
 A virtual machine is faster or slower from minute to minute, whatever runs on it. So build/bin/machine_speed works beside each job,
@@ -30,6 +30,7 @@ import time
 import urllib.request
 
 import machine_speed
+import processors
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MEDIAN, WORST = 0.05, 0.10
@@ -102,34 +103,6 @@ def plan_of(address):
         return json.load(answer)["status"].get("plan", {})
 
 
-def processor_seconds(pid):
-    """Of the process and its descendants that run now, by program and thread name."""
-    children = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                    children.setdefault(int(file.read().rsplit(")", 1)[1].split()[1]), []).append(int(name))
-            except OSError:
-                pass
-    seconds, left = {}, [pid]
-    while left:
-        process = left.pop()
-        left += children.get(process, [])
-        try:
-            with open(f"/proc/{process}/environ", "rb") as file:
-                member = re.search(rb"MEDLEY_MEMBER=([^\0]*)", file.read())
-            role = member.group(1).decode() if member else ""
-            for thread in os.listdir(f"/proc/{process}/task"):
-                with open(f"/proc/{process}/task/{thread}/stat", encoding="utf-8", errors="replace") as file:
-                    text = file.read()
-                fields = text.rsplit(")", 1)[1].split()
-                seconds[(role or "other", process, thread)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        except OSError:
-            pass
-    return seconds
-
-
 class Run:
     """One `medley run`, whose samples are counted for a while. `texts`: its manifest and scenario, if not those of CASES."""
 
@@ -144,7 +117,7 @@ class Run:
         command = [os.path.join(options.programs, "medley"), "run", "job.yaml", "-o", "json", "--plain",
                    "--folder", os.path.join(self.folder, "run"), "--export", os.path.join(self.folder, "model"),
                    "--timeout", "240"]
-        if options.measure:
+        if not options.kept_profiles:
             command.append("--measure")
         cache = os.path.join(ROOT, "build/prediction/cache")
         self.log = open(os.path.join(self.folder, "log"), "w", encoding="utf-8")  # pylint: disable=consider-using-with
@@ -177,13 +150,13 @@ class Run:
                 if now - started < 6:  # the first steps are slower
                     continue
                 if before is None:
-                    before = processor_seconds(self.process.pid)
+                    before = processors.processor_seconds(self.process.pid)
                     measuring = now
                 if not points or event["samples"] > points[-1][1]:
                     points.append((event["seconds"], event["samples"]))
                 if points[-1][0] - points[0][0] < self.seconds:
                     continue
-                after = processor_seconds(self.process.pid)
+                after = processors.processor_seconds(self.process.pid)
                 latest = plan_of(address)
                 if latest.get("generation") != plan.get("generation"):
                     raise RuntimeError("the plan changed during the measurement")
@@ -198,18 +171,20 @@ class Run:
 
     def outcome(self, plan, points, before, after, cores=cores_of):
         wall = points[-1][0] - points[0][0]
-        processors = {}
-        for key, value in after.items():
-            if key in before:
-                processors[key[0]] = processors.get(key[0], 0) + (value - before[key]) / wall
+        members = {name: value / wall for name, value in processors.between(before, after, lambda thread: thread[0]).items()}
         measured = (points[-1][1] - points[0][1]) / wall
+        threads = {}
+        for (member, name), value in processors.between(before, after, lambda thread: (thread[0], thread[3])).items():
+            if member != "other" and value / wall > 1e-4:
+                threads.setdefault(member, {})[name] = value / wall / measured
         # A member is named after its job, role or stage, pool and number.
-        used = [value / cores(name.split("-")[2]) for name, value in processors.items() if re.match(r"bench-\d+-", name)]
+        used = [value / cores(name.split("-")[2]) for name, value in members.items() if re.match(r"bench-\d+-", name)]
         return {"promised": plan.get("simulatedThroughput", plan["throughput"]), "closedForm": plan["throughput"],
                 "measured": measured, "load": os.getloadavg()[0],
                 "stages": [f"{s['layers']}@{s['pool']}x{s['units']}" for s in plan["stages"]],
                 "servers": plan.get("servers", 0), "mostOfAQuota": max(used, default=0),
-                "coresOfMembers": {name: round(value, 3) for name, value in processors.items() if name != "other"}}
+                "coresOfMembers": {name: round(value, 3) for name, value in members.items() if name != "other"},
+                "processorSecondsOfASample": threads}
 
     def stop(self):
         if self.process.poll() is None:
@@ -237,7 +212,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=25, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=1, help="of each job; the median counts")
     parser.add_argument("--case", action="append", choices=sorted(CASES), help="all unless given")
-    parser.add_argument("--measure", action="store_true", help="measure profiles that an earlier run of this bench has kept")
+    parser.add_argument("--kept-profiles", action="store_true",
+                        help="use profiles that an earlier run has measured; the speed of the machine then is unknown")
+    parser.add_argument("--threads", action="store_true", help="print what each thread takes of the processor")
     parser.add_argument("--programs", default=os.path.join(ROOT, "build/bin"), help="folder of medley and what it starts")
     parser.add_argument("--out", default=os.path.join(ROOT, "build/prediction.json"))
     options = parser.parse_args()
@@ -260,6 +237,10 @@ def main():
             f"{100 * error_of(row):+.1f} %, closed form {100 * error_of(row, 'closedForm'):+.1f} %; machine {100 * row['faster'] - 100:+.1f} % faster), busiest unit at {100 * row['mostOfAQuota']:.0f} % of its quota, load {row['load']:.1f}; "
             f"{' '.join(row['stages'])}")
         say(f"  cores: {row['coresOfMembers']}")
+        for member, names in sorted(row["processorSecondsOfASample"].items()) if options.threads else []:
+            step = {name: 1e3 * MODELS[CASES[case][0]][2] * value for name, value in names.items()}
+            say(f"  {member}: {sum(step.values()):.2f} ms a step: "
+                f"{', '.join(f'{name} {value:.2f}' for name, value in sorted(step.items(), key=lambda item: -item[1]))}")
     if not rows:
         sys.exit("prediction: nothing was measured")
     errors = sorted(abs(error_of(row)) for row in rows)

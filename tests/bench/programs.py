@@ -2,7 +2,7 @@
 """What plans of a program promise after profiling, and what they reach: the DDP example on 2 pools x 3 numbers of units, run for
 real by `medley run`.
 
-  tests/bench/programs.py [--seconds 20] [--case east-2]... [--measure] [--naive] [--out build/programs.json]
+  tests/bench/programs.py [--seconds 20] [--case east-2]... [--naive] [--out build/programs.json]
 
 A profiler runs the program on one unit of a pool, and the processes of so many units on it as the plan will have of that pool (ADR 107);
 after a warm-up the samples of --seconds are counted. --naive: only on one unit, so that k units are taken to be k times as fast.
@@ -81,10 +81,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20, help="of each measurement")
     parser.add_argument("--case", action="append", choices=sorted(CASES), help="all unless given")
-    parser.add_argument("--measure", action="store_true", help="measure profiles that an earlier run has kept")
     parser.add_argument("--naive", action="store_true", help="measure one unit only")
     parser.add_argument("--programs", default=os.path.join(prediction.ROOT, "build/bin"), help="folder of medley and what it starts")
     parser.add_argument("--out", default=os.path.join(prediction.ROOT, "build/programs.json"))
+    parser.set_defaults(kept_profiles=False)
     options = parser.parse_args()
     rows, failed = [], []
     for case in options.case or CASES:
