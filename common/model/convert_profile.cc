@@ -32,6 +32,7 @@ void ProfileToProto(const LayerProfile& p, profile_pb::LayerProfile& out) {
   out.set_undivided_seconds(p.undivided_seconds);
   out.set_forward_part(p.forward_part);
   out.set_update_part(p.update_part);
+  out.set_undivided_parallel(p.undivided_parallel);
 }
 
 LayerProfile ProfileFromProto(const profile_pb::LayerProfile& in) {
@@ -50,7 +51,8 @@ LayerProfile ProfileFromProto(const profile_pb::LayerProfile& in) {
           in.burst_seconds(),
           in.undivided_seconds(),
           in.forward_part(),
-          in.update_part()};
+          in.update_part(),
+          in.undivided_parallel()};
 }
 
 }  // namespace
@@ -139,6 +141,8 @@ void ToProto(const Link& link, profile_pb::Link& out) {
   out.set_bytes_per_second(link.bytes_per_second);
   out.set_processor_seconds_per_message(link.processor_seconds_per_message);
   out.set_processor_seconds_per_byte(link.processor_seconds_per_byte);
+  out.set_processor_seconds_per_message_in_a_row(link.processor_seconds_per_message_in_a_row);
+  out.set_computed_bytes_per_message(link.computed_bytes_per_message);
 }
 
 Link FromProto(const profile_pb::Link& in) {
@@ -147,7 +151,9 @@ Link FromProto(const profile_pb::Link& in) {
           in.latency_seconds(),
           in.bytes_per_second(),
           in.processor_seconds_per_message(),
-          in.processor_seconds_per_byte()};
+          in.processor_seconds_per_byte(),
+          in.processor_seconds_per_message_in_a_row(),
+          in.computed_bytes_per_message()};
 }
 
 void ToProto(const UnitCpus& unit, profile_pb::UnitCpus& out) {

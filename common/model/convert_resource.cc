@@ -35,6 +35,8 @@ void ToProto(const Resource& resource, pb::Resource& out) {
   out.set_hardware(resource.hardware);
   out.set_processor_seconds_per_message(resource.processor_seconds_per_message);
   out.set_processor_seconds_per_byte(resource.processor_seconds_per_byte);
+  out.set_processor_seconds_per_message_in_a_row(resource.processor_seconds_per_message_in_a_row);
+  out.set_computed_bytes_per_message(resource.computed_bytes_per_message);
   out.set_cores(resource.cores);
   out.set_cpu_period_seconds(resource.cpu_period_seconds);
 }
@@ -54,6 +56,8 @@ absl::StatusOr<Resource> FromProto(const pb::Resource& in, std::string_view path
   resource.hardware = in.hardware();
   resource.processor_seconds_per_message = in.processor_seconds_per_message();
   resource.processor_seconds_per_byte = in.processor_seconds_per_byte();
+  resource.processor_seconds_per_message_in_a_row = in.processor_seconds_per_message_in_a_row();
+  resource.computed_bytes_per_message = in.computed_bytes_per_message();
   resource.cores = in.cores();
   resource.cpu_period_seconds = in.cpu_period_seconds();
   return resource;

@@ -19,6 +19,8 @@ struct Link {
   double bytes_per_second = 0;
   double processor_seconds_per_message = 0;  // at each end; 0: unknown
   double processor_seconds_per_byte = 0;
+  double processor_seconds_per_message_in_a_row = 0;  // with no computation in between; 0: unknown (message_cost.h)
+  double computed_bytes_per_message = 0;              // for processor_seconds_per_message; 0: unknown
   bool operator==(const Link&) const = default;
 };
 

@@ -32,6 +32,7 @@ struct LayerProfile {
   // Parts of burst_seconds in [0, 1]; forward_part 0: neither was measured.
   double forward_part = 0;
   double update_part = 0;
+  double undivided_parallel = 0;  // as compute_parallel, of undivided_seconds; 0: unknown
   bool operator==(const LayerProfile&) const = default;
 };
 

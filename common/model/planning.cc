@@ -42,6 +42,7 @@ absl::Status CheckProfile(const LayerProfile& p, const std::string& path) {
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.sync_processor_seconds, path + ".syncProcessorSeconds"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.burst_seconds, path + ".burstSeconds"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.undivided_seconds, path + ".undividedSeconds"));
+  MEDLEY_RETURN_IF_ERROR(Fraction(p.undivided_parallel, path + ".undividedParallel"));
   MEDLEY_RETURN_IF_ERROR(Fraction(p.forward_part, path + ".forwardPart"));
   MEDLEY_RETURN_IF_ERROR(Fraction(p.update_part, path + ".updatePart"));
   if (p.forward_part + p.update_part > 1 + 1e-9) {
@@ -125,12 +126,21 @@ absl::Status CheckConstraints(const Constraints& c) {
   return absl::OkStatus();
 }
 
+// What messages cost the processor: of a Resource or a Link.
+template <class T>
+absl::Status CheckMessages(const T& of, const std::string& path) {
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(of.processor_seconds_per_message, path + ".processorSecondsPerMessage"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(of.processor_seconds_per_byte, path + ".processorSecondsPerByte"));
+  MEDLEY_RETURN_IF_ERROR(
+      CheckNotNegative(of.processor_seconds_per_message_in_a_row, path + ".processorSecondsPerMessageInARow"));
+  return CheckNotNegative(of.computed_bytes_per_message, path + ".computedBytesPerMessage");
+}
+
 absl::Status CheckResource(const Resource& r, const std::string& path) {
   if (r.name.empty()) return base::InvalidArgument("{}.name: must not be empty", path);
   MEDLEY_RETURN_IF_ERROR(CheckPrice(r.price_per_unit_hour, path + ".pricePerUnitHour"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.memory_bytes, path + ".memoryBytes"));
-  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.processor_seconds_per_message, path + ".processorSecondsPerMessage"));
-  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.processor_seconds_per_byte, path + ".processorSecondsPerByte"));
+  MEDLEY_RETURN_IF_ERROR(CheckMessages(r, path));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.cores, path + ".cores"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.cpu_period_seconds, path + ".cpuPeriodSeconds"));
   if (r.limit < 0 || r.limit > kMaxUnits) {
@@ -159,8 +169,7 @@ absl::Status CheckLinks(const PlanRequest& request) {
     const std::string path = fmt::format("links[{}]", i);
     MEDLEY_RETURN_IF_ERROR(CheckNotNegative(link.latency_seconds, path + ".latencySeconds"));
     MEDLEY_RETURN_IF_ERROR(CheckNotNegative(link.bytes_per_second, path + ".bytesPerSecond"));
-    MEDLEY_RETURN_IF_ERROR(CheckNotNegative(link.processor_seconds_per_message, path + ".processorSecondsPerMessage"));
-    MEDLEY_RETURN_IF_ERROR(CheckNotNegative(link.processor_seconds_per_byte, path + ".processorSecondsPerByte"));
+    MEDLEY_RETURN_IF_ERROR(CheckMessages(link, path));
   }
   return absl::OkStatus();
 }
@@ -320,15 +329,12 @@ Profile ProfileOf(const PlanRequest& request) {
     if (resource.processor_seconds_per_message == 0 && resource.processor_seconds_per_byte == 0) continue;
     const auto own = std::ranges::find_if(
         profile.links, [&](const Link& link) { return link.from == resource.name && link.to == resource.name; });
-    if (own != profile.links.end()) {
-      own->processor_seconds_per_message = resource.processor_seconds_per_message;
-      own->processor_seconds_per_byte = resource.processor_seconds_per_byte;
-      continue;
-    }
-    profile.links.push_back({.from = resource.name,
-                             .to = resource.name,
-                             .processor_seconds_per_message = resource.processor_seconds_per_message,
-                             .processor_seconds_per_byte = resource.processor_seconds_per_byte});
+    Link& link = own != profile.links.end() ? *own : profile.links.emplace_back();
+    link.from = link.to = resource.name;
+    link.processor_seconds_per_message = resource.processor_seconds_per_message;
+    link.processor_seconds_per_byte = resource.processor_seconds_per_byte;
+    link.processor_seconds_per_message_in_a_row = resource.processor_seconds_per_message_in_a_row;
+    link.computed_bytes_per_message = resource.computed_bytes_per_message;
   }
   return profile;
 }

@@ -32,8 +32,10 @@ struct Resource {
   // Processor time of a unit for each message that it sends or receives (Link). 0: unknown.
   double processor_seconds_per_message = 0;
   double processor_seconds_per_byte = 0;
-  double cores = 0;               // CPU limit of a unit; 0: unknown
-  double cpu_period_seconds = 0;  // in which that limit holds; 0: unknown
+  double processor_seconds_per_message_in_a_row = 0;  // of messages without computation in between; 0: unknown
+  double computed_bytes_per_message = 0;  // with which a unit computes per message for the seconds above; 0: unknown
+  double cores = 0;                       // CPU limit of a unit; 0: unknown
+  double cpu_period_seconds = 0;          // in which that limit holds; 0: unknown
   bool operator==(const Resource&) const = default;
 };
 

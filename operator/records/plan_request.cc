@@ -77,6 +77,8 @@ void AddMessageCosts(const std::vector<model::Link>& links, double factor, model
     if (link.from != resource.name || link.to != resource.name) continue;
     resource.processor_seconds_per_message = factor * link.processor_seconds_per_message;
     resource.processor_seconds_per_byte = factor * link.processor_seconds_per_byte;
+    resource.processor_seconds_per_message_in_a_row = factor * link.processor_seconds_per_message_in_a_row;
+    resource.computed_bytes_per_message = link.computed_bytes_per_message;
   }
 }
 
@@ -112,6 +114,7 @@ std::vector<model::Link> CalibratedLinks(std::vector<model::Link> links, double 
     link.bytes_per_second /= factor;
     link.processor_seconds_per_message *= factor;
     link.processor_seconds_per_byte *= factor;
+    link.processor_seconds_per_message_in_a_row *= factor;
   }
   return links;
 }

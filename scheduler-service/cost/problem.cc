@@ -126,14 +126,14 @@ void Problem::Fill(const model::PlanRequest& request, int t, Prefix& prefix) {
   const size_t n = request.model.layers.size() + 1;
   for (auto* sums : {&prefix.compute_serial, &prefix.compute_parallel, &prefix.sync_serial, &prefix.sync_parallel,
                      &prefix.server_seconds, &prefix.server_weight, &prefix.local_weight, &prefix.transfer_serial,
-                     &prefix.transfer_parallel, &prefix.end_parallel}) {
+                     &prefix.transfer_parallel, &prefix.end_parallel, &prefix.dense_weight}) {
     sums->assign(n, 0);
   }
   for (auto* sums : {&prefix.missing, &prefix.served, &prefix.summed}) sums->assign(n, 0);
   prefix.group_seconds = GroupSeconds(request, resource.name);
   constexpr double kDirections = 2;  // the activation, and its gradient
-  prefix.end_serial =
-      kDirections * std::max(1, request.training.micro_batches) * resource.processor_seconds_per_message;
+  prefix.end_messages = kDirections * std::max(1, request.training.micro_batches);
+  prefix.message = model::MessageCostOf(resource);
   // Servers' processor time is that of one core; a unit that serves may have less than one, or several.
   const auto server = std::ranges::find(request.resources, request.server_type, &model::Resource::name);
   const double cores = server != request.resources.end() && server->cores > 0 ? server->cores : 1;
@@ -159,6 +159,7 @@ void Problem::Fill(const model::PlanRequest& request, int t, Prefix& prefix) {
     add(prefix.sync_parallel, p.comm_parallel * sync);
     add(prefix.server_seconds, p.server_seconds / cores);
     add(prefix.server_weight, served ? layer.weight_bytes : 0.0);
+    add(prefix.dense_weight, layer.sparse ? 0.0 : layer.weight_bytes);
     add(prefix.local_weight, served && !inside ? 0.0 : layer.weight_bytes);
     const bool last = i + 2 == n;
     prefix.transfer_serial[i] = last ? 0 : (1 - p.comm_parallel) * p.transfer_seconds;
@@ -234,12 +235,17 @@ StageTerms Problem::WithoutCopies(int first, int last, int t) const {
   StageTerms terms{Range(p.compute_serial, first, last), Range(p.compute_parallel, first, last),
                    Range(p.sync_serial, first, last), Range(p.sync_parallel, first, last)};
   if (p.summed[At(last + 1)] != p.summed[At(first)]) terms.comm_serial += p.group_seconds;
-  if (first > 0) {
-    terms.compute_serial += p.end_serial;
+  const bool before = first > 0, after = last + 1 < layers();
+  const double messages = p.end_messages * ((before ? 1 : 0) + (after ? 1 : 0));
+  const double bytes = model::BytesBetweenMessages(Range(p.dense_weight, first, last),
+                                                   std::max(1, request().training.micro_batches), messages);
+  const double end_serial = p.end_messages * p.message.Seconds(bytes);
+  if (before) {
+    terms.compute_serial += end_serial;
     terms.compute_parallel += p.end_parallel[At(first - 1)];
   }
-  if (last + 1 < layers()) {
-    terms.compute_serial += p.end_serial;
+  if (after) {
+    terms.compute_serial += end_serial;
     terms.compute_parallel += p.end_parallel[At(last)];
   }
   terms.compute_serial *= fill_;

@@ -11,7 +11,8 @@
 // communication that divide by k. x_e is the transfer time of layer e to the next stage; it is 0 for the last layer of
 // the model. B_o is the batch size of the profile. n is the number of the stage's ends inside the model (0 to 2), b the
 // bytes of a sample that pass there; a message takes m seconds of the processor, and q of each byte; there is one for
-// each of M micro-batches and direction. Of c, the processor time s of summing gradients (syncProcessorSeconds) counts
+// each of M micro-batches and direction. m is that of the parameters that the stage computes with between two messages
+// (common/model/message_cost.h). Of c, the processor time s of summing gradients (syncProcessorSeconds) counts
 // as 2 s (k - 1) / k: one unit does not sum.
 //
 // A pipeline of S stages whose steps are synchronous fills and drains: it does M + S - 1 micro-batches' work in a step
@@ -40,6 +41,7 @@
 #include <span>
 #include <vector>
 
+#include "common/model/message_cost.h"
 #include "common/model/planning.h"
 #include "common/model/resource.h"
 #include "scheduler-service/cost/terms.h"
@@ -126,8 +128,10 @@ class Problem {
         local_weight;
     std::vector<double> transfer_serial, transfer_parallel;  // per layer, not summed
     double group_seconds = 0;                                // of an allreduce, whatever its size
-    double end_serial = 0;             // processor seconds of the messages at one end of a stage inside the model
-    std::vector<double> end_parallel;  // the same by layer before the end, the part that divides by units
+    double end_messages = 0;           // that a unit sends and receives at one end of a stage inside the model
+    model::MessageCost message;        // processor seconds of each
+    std::vector<double> end_parallel;  // those of the bytes, by layer before the end; they divide by units
+    std::vector<double> dense_weight;  // bytes
     std::vector<int> missing, served;  // layers without a profile; with server_seconds > 0
     std::vector<int> summed;           // layers whose y has group_seconds
   };

@@ -61,12 +61,14 @@ absl::StatusOr<DeviceProblem> DeviceProblem::Compile(model::PlanRequest request)
       // Where a CPU quota holds a unit up, its seconds are those of the long run.
       const double part = out.quota_parts_.back();
       const Work work{none / part, (whole - none) / part};
-      const double saved =
-          MicroBatchesCost(out.profile_, l, device.pool) * out.samples() / out.profile_.profile_batch_size;
-      const double in_one = std::max(0.0, work.fixed - saved);
+      const double scale = static_cast<double>(out.samples()) / out.profile_.profile_batch_size;
+      const double saved = scale * MicroBatchesCost(out.profile_, l, device.pool, 0);
+      const double saved_of_all = scale * MicroBatchesCost(out.profile_, l, device.pool, 1);
+      const Work in_one{std::max(0.0, work.fixed - saved), std::max(0.0, work.variable - (saved_of_all - saved))};
       sums.push_back({sums.back().fixed + work.fixed, sums.back().variable + work.variable});
-      least.push_back({least.back().fixed + std::min(work.fixed, in_one), least.back().variable + work.variable});
-      all = {all.fixed + in_one, all.variable + work.variable};
+      least.push_back({least.back().fixed + std::min(work.fixed, in_one.fixed),
+                       least.back().variable + std::min(work.variable, in_one.variable)});
+      all = {all.fixed + in_one.fixed, all.variable + in_one.variable};
     }
     out.whole_.push_back(all);
   }

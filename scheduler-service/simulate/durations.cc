@@ -133,7 +133,7 @@ absl::Status CheckDurations(const program::Program& program, const Durations& du
     return base::InvalidArgument("durations: the rows of operation {} are negative or not finite", table);
   }
   if (!durations.message_cpu.empty())
-    MEDLEY_RETURN_IF_ERROR(CheckSize("message_cpu", durations.message_cpu.size(), locations));
+    MEDLEY_RETURN_IF_ERROR(CheckSize("message_cpu", durations.message_cpu.size(), devices));
   for (const Durations::MessageCpu& cost : durations.message_cpu) {
     if (Good(cost.per_message) && Good(cost.per_byte)) continue;
     return base::InvalidArgument("durations: the processor time of a message is negative or not finite");

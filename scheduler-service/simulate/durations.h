@@ -63,7 +63,7 @@ struct Durations {
 
   // A message or a reduction costs processor time at both ends, which computation then lacks.
   std::vector<double> cores;  // by device; 0: it computes on something else than the CPU
-  // For one end of a message, by location; empty: none.
+  // For one end of a message, by device; empty: none.
   struct MessageCpu {
     double per_message = 0;
     double per_byte = 0;

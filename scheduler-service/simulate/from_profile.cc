@@ -52,9 +52,10 @@ class Filler {
     if (links == nullptr) {
       known_ = FillPoolLinks(program_, profile_, out_);
     } else {
-      MEDLEY_RETURN_IF_ERROR(FillDeviceLinks(program_, profile_, *links, out_));
+      MEDLEY_RETURN_IF_ERROR(FillDeviceLinks(program_, *links, out_));
       known_.assign(out_.links.size(), true);
     }
+    FillMessageCpu(program_, profile_, out_);
     FillQuotas();
     for (size_t b = 0; b < program_.blocks.size(); ++b) {
       MEDLEY_RETURN_IF_ERROR(FillPasses(b));
@@ -92,8 +93,9 @@ class Filler {
         MEDLEY_ASSIGN_OR_RETURN(const double fixed, ComputeSeconds(profile_, parts_, i, pool, 0, samples_));
         MEDLEY_ASSIGN_OR_RETURN(const double whole, ComputeSeconds(profile_, parts_, i, pool, 1, samples_));
         const double update = std::min(fixed, UpdateSeconds(block, i, pool, whole));
-        const Linear step{std::max(0.0, fixed - update + MicroBatchSeconds(i, pool)) / micros,
-                          (whole - fixed) / samples_};
+        const double more = MicroBatchSeconds(i, pool, 0);
+        const double divides = whole - fixed + (MicroBatchSeconds(i, pool, 1) - more);
+        const Linear step{std::max(0.0, fixed - update + more) / micros, std::max(0.0, divides) / samples_};
         const double forward = ForwardPart(*Find(Layer(i), pool));
         passes.forward.fixed += forward * step.fixed;
         passes.forward.per_sample += forward * step.per_sample;
@@ -122,11 +124,11 @@ class Filler {
     return Find(Layer(operation), pool)->update_part * whole;
   }
 
-  // What a step takes more, or less, because the program divides it into another number of micro-batches than the
-  // profiler did.
-  double MicroBatchSeconds(int operation, const std::string& pool) const {
+  // What a replica's share of a step takes more, or less, because the program divides it into another number of
+  // micro-batches than the profiler did.
+  double MicroBatchSeconds(int operation, const std::string& pool, double share) const {
     if (profile_.micro_batches < 2) return 0;
-    const double each = MicroBatchesCost(profile_, operation, pool) / (profile_.micro_batches - 1);
+    const double each = MicroBatchesCost(profile_, operation, pool, share) / (profile_.micro_batches - 1);
     return each * Part(pool) * Scale() * (program_.micro_batches - profile_.micro_batches);
   }
 
@@ -194,7 +196,8 @@ class Filler {
         const bool table = std::find(block.tables.begin(), block.tables.end(), i) != block.tables.end();
         const bool served = Served(block, i);
         const double not_here = served ? UpdateSeconds(block, i, pool, OwnSeconds(times, 1) * Scale()) : 0;
-        own += std::max(0.0, OwnSeconds(times, share) * Scale() - not_here + MicroBatchSeconds(i, pool) / Part(pool));
+        own += std::max(0.0,
+                        OwnSeconds(times, share) * Scale() - not_here + MicroBatchSeconds(i, pool, share) / Part(pool));
         if (!served && (table || block.group < 0)) continue;
         const double seconds =
             served ? RowsProcessorSeconds(times, layout) : times.sync_processor_seconds * traffic[index];
@@ -332,10 +335,15 @@ absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, const std::
   return OwnSeconds(*times, share) * (part == parts.end() ? 1 : part->second) * samples / profile.profile_batch_size;
 }
 
-double MicroBatchesCost(const model::Profile& profile, int operation, const std::string& pool) {
+double MicroBatchesCost(const model::Profile& profile, int operation, const std::string& pool, double share) {
   const model::LayerProfile* times = Find(profile.model.layers[static_cast<size_t>(operation)], pool);
-  const bool known = times != nullptr && times->undivided_seconds > 0 && profile.micro_batches > 1;
-  return known ? times->compute_seconds - times->undivided_seconds : 0;
+  if (times == nullptr || times->undivided_seconds <= 0 || profile.micro_batches <= 1) return 0;
+  const double cost = times->compute_seconds - times->undivided_seconds;
+  if (times->undivided_parallel <= 0) return cost;
+  // What a smaller share saves of the divided batch and of the undivided one.
+  return cost +
+         (times->undivided_parallel * times->undivided_seconds - times->compute_parallel * times->compute_seconds) *
+             (1 - share);
 }
 
 absl::StatusOr<ClusterLinks> ClusterLinks::Make(const model::Cluster& cluster) {

@@ -21,9 +21,9 @@ namespace medley::sched {
 absl::StatusOr<double> ComputeSeconds(const model::Profile& profile, const std::map<std::string, double>& parts,
                                       int operation, const std::string& pool, double share, int samples);
 
-// Seconds that an operation takes longer on the profile's batch because the profiler divided it into micro-batches. A
-// plan without a pipeline does not divide it. 0: unknown.
-double MicroBatchesCost(const model::Profile& profile, int operation, const std::string& pool);
+// Seconds that an operation takes longer on a share of the profile's batch because the profiler divided it into
+// micro-batches. A plan without a pipeline does not divide it. 0: unknown.
+double MicroBatchesCost(const model::Profile& profile, int operation, const std::string& pool, double share);
 
 // The period of CPU quotas that Kubernetes sets (kubelet's default), where the profile does not say another.
 inline constexpr double kQuotaPeriodSeconds = 0.1;

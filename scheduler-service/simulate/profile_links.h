@@ -12,13 +12,14 @@
 
 namespace medley::sched {
 
-// Fills in locations, links, cards and what messages cost the processors. Each pool is a location. Returns by link
-// whether its speed is known. The order of the profile's links does not matter.
+// Fills in locations, links and cards. Each pool is a location. Returns by link whether its speed is known. The order
+// of the profile's links does not matter.
 std::vector<bool> FillPoolLinks(const program::Program& program, const model::Profile& profile, Durations& out);
 
-// Each device is a location, and all links are known. What messages cost the processors is that of the profile, if it
-// has any. Errors: InvalidArgument for a device that has no index.
-absl::Status FillDeviceLinks(const program::Program& program, const model::Profile& profile, const DeviceLinks& links,
-                             Durations& out);
+// Each device is a location, and all links are known. Errors: InvalidArgument for a device that has no index.
+absl::Status FillDeviceLinks(const program::Program& program, const DeviceLinks& links, Durations& out);
+
+// Fills in what messages cost the processors, as the profile has it. The order of its links does not matter.
+void FillMessageCpu(const program::Program& program, const model::Profile& profile, Durations& out);
 
 }  // namespace medley::sched

@@ -244,8 +244,8 @@ class Run {
 
   double MessageCpu(int device, double bytes) const {
     if (durations_.message_cpu.empty()) return 0;
-    const auto location = static_cast<size_t>(durations_.location[static_cast<size_t>(device)]);
-    return durations_.message_cpu[location].per_message + durations_.message_cpu[location].per_byte * bytes;
+    const Durations::MessageCpu& cost = durations_.message_cpu[static_cast<size_t>(device)];
+    return cost.per_message + cost.per_byte * bytes;
   }
   // Takes processor time of one core from the computation of the device that runs then, or else from the next. Returns
   // when it has been spent.

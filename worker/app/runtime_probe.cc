@@ -1,8 +1,10 @@
 #include "worker/app/runtime_probe.h"
 
+#include <sched.h>
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <string>
@@ -26,7 +28,7 @@ namespace medley::worker {
 namespace {
 
 constexpr int kMaxRepeats = 400;
-constexpr int kDifferences = 5;
+constexpr int kStretches = 3;    // of messages amid computation
 constexpr int kMaxReplicas = 8;  // threads of this process
 constexpr char kToken[] = "probe";
 constexpr base::seconds kLimit{10};
@@ -43,6 +45,45 @@ absl::Status CheckReplicas(int replicas) {
                                kMaxReplicas);
 }
 
+// The processors that this thread may use; empty: not known.
+std::vector<int> Processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> processors;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return processors;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &set)) processors.push_back(i);
+  }
+  return processors;
+}
+
+// Where the threads of each rank run: all on one processor, or those of each rank on one of its own.
+enum class Places { kAny, kTogether, kApart };
+
+// While it lives, this thread runs where the rank does, and so do those that it starts meanwhile.
+class OnPlace {
+ public:
+  OnPlace(Places places, int rank) {
+    const std::vector<int> processors = Processors();
+    if (places == Places::kAny || processors.empty()) return;
+    pinned_ = sched_getaffinity(0, sizeof before_, &before_) == 0;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    const size_t at = places == Places::kTogether ? 0 : static_cast<size_t>(rank) % processors.size();
+    CPU_SET(processors[at], &one);
+    (void)sched_setaffinity(0, sizeof one, &one);  // where it fails, the scheduler chooses
+  }
+  OnPlace(const OnPlace&) = delete;
+  OnPlace& operator=(const OnPlace&) = delete;
+  ~OnPlace() {
+    if (pinned_) (void)sched_setaffinity(0, sizeof before_, &before_);
+  }
+
+ private:
+  cpu_set_t before_{};
+  bool pinned_ = false;
+};
+
 std::vector<std::vector<float>> Buffers(int64_t bytes, int replicas) {
   return {static_cast<size_t>(replicas), std::vector<float>(static_cast<size_t>(bytes / 4))};
 }
@@ -54,91 +95,38 @@ class RuntimeProbe::Rep {
   Rep(const RuntimeProbeOptions& options, const base::Clock& clock) : options_(options), clock_(clock) {}
 
   // Unless they are connected.
-  absl::Status Connect(int ranks) {
-    if (groups_.contains(ranks)) return absl::OkStatus();
+  absl::Status Connect(int ranks, Places places = Places::kAny) {
+    if (groups_.contains({ranks, places})) return absl::OkStatus();
     std::vector<absl::StatusOr<std::unique_ptr<Group>>> joined(static_cast<size_t>(ranks));
     {
       std::vector<std::jthread> threads;
       for (int rank = 0; rank < ranks; ++rank) {
-        threads.emplace_back([&, rank] { joined[static_cast<size_t>(rank)] = Join(rank, ranks); });
+        threads.emplace_back([&, rank] {
+          const OnPlace place(places, rank);
+          joined[static_cast<size_t>(rank)] = Join(rank, ranks, places);
+        });
       }
     }
     std::vector<std::unique_ptr<Group>> groups(joined.size());
     for (size_t rank = 0; rank < joined.size(); ++rank) {
       MEDLEY_ASSIGN_OR_RETURN(groups[rank], std::move(joined[rank]));
     }
-    groups_[ranks] = std::move(groups);
+    groups_[{ranks, places}] = std::move(groups);
     return absl::OkStatus();
   }
 
-  // What `once(rank)`, run on all ranks at the same time, costs one rank in the mean.
-  absl::StatusOr<Traffic> TimeAll(int ranks, const std::function<absl::Status(Group&, int rank)>& once) {
-    MEDLEY_ASSIGN_OR_RETURN(const Traffic first, RunAll(ranks, once, 2));
-    return RunAll(ranks, once, Repeats(first.seconds));
-  }
-
-  // The processor seconds that `talks` adds to `step` of one of two ranks: the median of several differences.
-  absl::StatusOr<double> TimeDifference(const std::function<absl::Status(Group&, int rank, bool talks)>& step) {
-    const auto time = [&](bool talks, int repeats) -> absl::StatusOr<Traffic> {
-      return RunAll(
-          2, [&](Group& group, int rank) { return step(group, rank, talks); }, repeats);
-    };
-    MEDLEY_ASSIGN_OR_RETURN(const Traffic first, time(true, 2));
-    const int repeats = Repeats(first.seconds);
-    std::vector<double> differences;
-    for (int i = 0; i < kDifferences; ++i) {
-      MEDLEY_ASSIGN_OR_RETURN(const Traffic with, time(true, repeats));
-      MEDLEY_ASSIGN_OR_RETURN(const Traffic without, time(false, repeats));
-      differences.push_back(with.processor_seconds - without.processor_seconds);
-    }
-    return std::max(0.0, Median(std::move(differences)));
-  }
-
-  // The mean over a quarter of a stretch. The number of repeats doubles, so a disturbed start does not prolong it.
-  absl::StatusOr<double> ShortMean(int ranks, const std::function<absl::Status(Group&, int rank)>& once) {
-    MEDLEY_RETURN_IF_ERROR(RunAll(ranks, once, 1).status());  // connects, and touches the memory
-    double seconds = 0;
-    int total = 0;
-    for (int repeats = 1; seconds < base::ToSeconds(options_.stretch) / 4; repeats *= 2) {
-      MEDLEY_ASSIGN_OR_RETURN(const Traffic some, RunAll(ranks, once, repeats));
-      seconds += repeats * some.seconds;
-      total += repeats;
-    }
-    return seconds / total;
-  }
-
-  int Repeats(double seconds_of_one) const {
-    const double wanted = base::ToSeconds(options_.stretch) / std::max(seconds_of_one, 1e-7);
-    return static_cast<int>(std::clamp(wanted, 3.0, static_cast<double>(kMaxRepeats)));
-  }
-
-  base::SteadyTime Now() const { return clock_.Steady(); }
-  const RuntimeProbeOptions& options() const { return options_; }
-  const base::Clock& clock() const { return clock_; }
-
- private:
-  absl::StatusOr<std::unique_ptr<Group>> Join(int rank, int ranks) {
-    std::vector<std::string> members;
-    for (int i = 0; i < ranks; ++i) members.push_back(fmt::format("probe-{}", i));
-    return Group::Connect({.name = fmt::format("probe-of-{}", ranks),
-                           .rank = rank,
-                           .members = members,
-                           .address = options_.address,
-                           .rendezvous_timeout = std::chrono::duration_cast<base::milliseconds>(kLimit),
-                           .timeout = std::chrono::duration_cast<base::milliseconds>(kLimit),
-                           .tls = options_.tls},
-                          store_, std::stop_token());
-  }
-
-  absl::StatusOr<Traffic> RunAll(int ranks, const std::function<absl::Status(Group&, int)>& once, int repeats) {
-    MEDLEY_RETURN_IF_ERROR(Connect(ranks));
-    std::vector<std::unique_ptr<Group>>& groups = groups_[ranks];
+  // What `once(rank)`, run `repeats` times on all ranks at the same time, costs one rank in the mean.
+  absl::StatusOr<Traffic> RunAll(int ranks, const std::function<absl::Status(Group&, int)>& once, int repeats,
+                                 Places places = Places::kAny) {
+    MEDLEY_RETURN_IF_ERROR(Connect(ranks, places));
+    std::vector<std::unique_ptr<Group>>& groups = groups_[{ranks, places}];
     std::vector<absl::Status> ended(groups.size());
     const double processor = CpuSeconds(CLOCK_PROCESS_CPUTIME_ID);
     const base::SteadyTime start = Now();
     std::vector<double> single;
     {
       const auto run = [&](size_t rank) {
+        const OnPlace place(places, static_cast<int>(rank));
         base::SteadyTime before = start;
         for (int i = 0; i < repeats && ended[rank].ok(); ++i) {
           ended[rank] = once(*groups[rank], static_cast<int>(rank));
@@ -156,10 +144,89 @@ class RuntimeProbe::Rep {
                    (CpuSeconds(CLOCK_PROCESS_CPUTIME_ID) - processor) / repeats / ranks, Median(std::move(single))};
   }
 
+  // The same over a stretch of time.
+  absl::StatusOr<Traffic> TimeAll(int ranks, const std::function<absl::Status(Group&, int rank)>& once) {
+    MEDLEY_ASSIGN_OR_RETURN(const Traffic first, RunAll(ranks, once, 2));
+    return RunAll(ranks, once, Repeats(first.seconds));
+  }
+
+  // The mean over a quarter of a stretch. The number of repeats doubles, so a disturbed start does not prolong it.
+  absl::StatusOr<double> ShortMean(int ranks, const std::function<absl::Status(Group&, int rank)>& once) {
+    MEDLEY_RETURN_IF_ERROR(RunAll(ranks, once, 1).status());  // connects, and touches the memory
+    double seconds = 0;
+    int total = 0;
+    for (int repeats = 1; seconds < base::ToSeconds(options_.stretch) / 4; repeats *= 2) {
+      MEDLEY_ASSIGN_OR_RETURN(const Traffic some, RunAll(ranks, once, repeats));
+      seconds += repeats * some.seconds;
+      total += repeats;
+    }
+    return seconds / total;
+  }
+
+  // The processor seconds of a rank for an exchange amid computation: those of the process without those of the
+  // computation. Differences of runs with and without messages would have the noise of the computation, which takes
+  // many times as long.
+  absl::StatusOr<double> ExchangeAt(Places places, int64_t bytes, int64_t computed_bytes) {
+    const int pieces = options_.micro_batches;
+    const auto size = static_cast<size_t>(std::max<int64_t>(1, bytes / pieces));
+    std::vector<std::byte> buffers[2] = {std::vector<std::byte>(size), std::vector<std::byte>(size)};
+    auto values = Buffers(computed_bytes, 2);
+    std::array<double, 2> computing{};  // processor seconds by rank
+    const auto compute = [&](int rank) {
+      if (computed_bytes <= 0) return;
+      const double begin = CpuSeconds(CLOCK_THREAD_CPUTIME_ID);
+      for (float& value : values[static_cast<size_t>(rank)]) value = value * 0.5F + 1;
+      computing[static_cast<size_t>(rank)] += CpuSeconds(CLOCK_THREAD_CPUTIME_ID) - begin;
+    };
+    const auto step = [&](Group& group, int rank) -> absl::Status {
+      for (int piece = 0; piece < pieces; ++piece) {
+        const auto tag = static_cast<uint64_t>(piece);
+        if (rank == 1) MEDLEY_RETURN_IF_ERROR(group.Recv(0, tag, buffers[rank]));
+        compute(rank);
+        MEDLEY_RETURN_IF_ERROR(group.Send(1 - rank, tag, buffers[rank]));
+        if (rank == 0) MEDLEY_RETURN_IF_ERROR(group.Recv(1, tag, buffers[rank]));
+        compute(rank);
+      }
+      return absl::OkStatus();
+    };
+    MEDLEY_ASSIGN_OR_RETURN(const Traffic first, RunAll(2, step, 2, places));
+    const int repeats = Repeats(first.seconds);
+    std::vector<double> costs;
+    for (int i = 0; i < kStretches; ++i) {
+      computing = {};
+      MEDLEY_ASSIGN_OR_RETURN(const Traffic all, RunAll(2, step, repeats, places));
+      costs.push_back(std::max(0.0, all.processor_seconds - (computing[0] + computing[1]) / repeats / 2));
+    }
+    return Median(std::move(costs));
+  }
+
+  int Repeats(double seconds_of_one) const {
+    const double wanted = base::ToSeconds(options_.stretch) / std::max(seconds_of_one, 1e-7);
+    return static_cast<int>(std::clamp(wanted, 3.0, static_cast<double>(kMaxRepeats)));
+  }
+
+  base::SteadyTime Now() const { return clock_.Steady(); }
+  const RuntimeProbeOptions& options() const { return options_; }
+  const base::Clock& clock() const { return clock_; }
+
+ private:
+  absl::StatusOr<std::unique_ptr<Group>> Join(int rank, int ranks, Places places) {
+    std::vector<std::string> members;
+    for (int i = 0; i < ranks; ++i) members.push_back(fmt::format("probe-{}", i));
+    return Group::Connect({.name = fmt::format("probe-of-{}-{}", ranks, static_cast<int>(places)),
+                           .rank = rank,
+                           .members = members,
+                           .address = options_.address,
+                           .rendezvous_timeout = std::chrono::duration_cast<base::milliseconds>(kLimit),
+                           .timeout = std::chrono::duration_cast<base::milliseconds>(kLimit),
+                           .tls = options_.tls},
+                          store_, std::stop_token());
+  }
+
   const RuntimeProbeOptions options_;
   const base::Clock& clock_;
   MemoryStore store_;
-  std::map<int, std::vector<std::unique_ptr<Group>>> groups_;  // by number of ranks
+  std::map<std::pair<int, Places>, std::vector<std::unique_ptr<Group>>> groups_;  // by number of ranks
 };
 
 RuntimeProbe::RuntimeProbe(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
@@ -213,27 +280,14 @@ absl::StatusOr<Traffic> RuntimeProbe::Exchange(int64_t bytes) {
   });
 }
 
+// A message costs two to four times as much where it wakes a thread on another processor. On which its receiver runs is
+// chance, so both are measured: one message of as many as there are processors stays on its own.
 absl::StatusOr<double> RuntimeProbe::ExchangeAmidComputation(int64_t bytes, int64_t computed_bytes) {
-  const int pieces = rep_->options().micro_batches;
-  const auto size = static_cast<size_t>(std::max<int64_t>(1, bytes / pieces));
-  std::vector<std::byte> buffers[2] = {std::vector<std::byte>(size), std::vector<std::byte>(size)};
-  auto values = Buffers(computed_bytes, 2);
-  const auto compute = [&](int rank) {
-    for (float& value : values[static_cast<size_t>(rank)]) value = value * 0.5F + 1;
-  };
-  // What a rank computes for a piece, with the messages of the piece or without.
-  const auto step = [&](Group& group, int rank, bool talks) -> absl::Status {
-    for (int piece = 0; piece < pieces; ++piece) {
-      const auto tag = static_cast<uint64_t>(piece);
-      if (talks && rank == 1) MEDLEY_RETURN_IF_ERROR(group.Recv(0, tag, buffers[rank]));
-      compute(rank);
-      if (talks) MEDLEY_RETURN_IF_ERROR(group.Send(1 - rank, tag, buffers[rank]));
-      if (talks && rank == 0) MEDLEY_RETURN_IF_ERROR(group.Recv(1, tag, buffers[rank]));
-      compute(rank);
-    }
-    return absl::OkStatus();
-  };
-  return rep_->TimeDifference(step);
+  MEDLEY_ASSIGN_OR_RETURN(const double together, rep_->ExchangeAt(Places::kTogether, bytes, computed_bytes));
+  const auto processors = static_cast<double>(Processors().size());
+  if (processors < 2) return together;
+  MEDLEY_ASSIGN_OR_RETURN(const double apart, rep_->ExchangeAt(Places::kApart, bytes, computed_bytes));
+  return (together + (processors - 1) * apart) / processors;
 }
 
 absl::StatusOr<CommunicationProbe::ServerCost> RuntimeProbe::PullPushCost(int64_t rows, int columns) {

@@ -27,9 +27,9 @@ class CommunicationProbe {
   virtual absl::StatusOr<double> AllreduceSeconds(int64_t bytes, int replicas, model::AllreduceAlgorithm algorithm) = 0;
   // Sends `bytes` to another process and receives as many back.
   virtual absl::StatusOr<Traffic> Exchange(int64_t bytes) = 0;
-  // The processor seconds that such an exchange adds to a rank which computes with `computed_bytes` before and after
-  // each message: then neither finds in the processor's caches what it left there. One after the other, as in
-  // Exchange, messages cost less.
+  // The processor seconds of a rank for such an exchange, without those of its computation with `computed_bytes` before
+  // and after each message. After it, messages do not find in the processor's caches what they left there, so they cost
+  // more than in a row, which 0 bytes say.
   virtual absl::StatusOr<double> ExchangeAmidComputation(int64_t bytes, int64_t computed_bytes) = 0;
   struct ServerCost {
     Traffic client;             // of the trainer, for one pull and one push of the rows; only its calling thread

@@ -32,7 +32,7 @@ namespace medley::worker {
 namespace {
 
 constexpr std::array<double, 3> kUnits = {1, 2, 4};    // with k units each one's batch is B_o / k
-constexpr size_t kConfigurations = kUnits.size() + 1;  // measured of each operation; the last: one micro-batch
+constexpr size_t kConfigurations = kUnits.size() + 2;  // measured of each operation; the last: one micro-batch
 constexpr double kComputeShare = 0.7;                  // share of the time budget for measuring computation
 constexpr double kAllreduceShare = 0.5;                // for measuring the algorithms of allreduces, beyond the budget
 
@@ -109,7 +109,8 @@ int CutWidth(const Graph& graph, int operation) {
   return width;
 }
 
-// What half of the model computes with for a micro-batch, which is more than the activations: parameters and gradients.
+// What half of the model computes with between two messages, which is more than the activations: the model::
+// BytesBetweenMessages of a stage with half of the parameters and one neighbour.
 int64_t BytesBetweenMessages(const Graph& graph) {
   constexpr int64_t kLeast = 64 << 10, kMost = 8 << 20;
   int64_t dense = 0;
@@ -127,6 +128,7 @@ absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::strin
   MEDLEY_ASSIGN_OR_RETURN(const Traffic small, probe.Exchange(kSmall));
   MEDLEY_ASSIGN_OR_RETURN(const Traffic large, probe.Exchange(kLarge));
   MEDLEY_ASSIGN_OR_RETURN(const double small_processor, probe.ExchangeAmidComputation(kSmall, computed_bytes));
+  MEDLEY_ASSIGN_OR_RETURN(const double in_a_row, probe.ExchangeAmidComputation(kSmall, 0));
   MEDLEY_ASSIGN_OR_RETURN(const double large_processor, probe.ExchangeAmidComputation(kLarge, computed_bytes));
   // What a CPU quota adds is not the link's: messages take processor time, which computation then lacks.
   const auto undisturbed = [](const Traffic& traffic) {
@@ -136,18 +138,21 @@ absl::StatusOr<model::Link> TimeLink(CommunicationProbe& probe, const std::strin
   const double seconds = std::max(undisturbed(large) - undisturbed(small), 1e-9) / 2;
   const double processor = std::max(large_processor - small_processor, 0.0) / 2;  // at one rank
   const double bytes = kLarge - kSmall;
-  return model::Link{resource_type,
-                     resource_type,
-                     undisturbed(small) / 2 / messages,
-                     bytes / seconds,
-                     small_processor / 2 / messages,
-                     processor / bytes};
+  return model::Link{.from = resource_type,
+                     .to = resource_type,
+                     .latency_seconds = undisturbed(small) / 2 / messages,
+                     .bytes_per_second = bytes / seconds,
+                     .processor_seconds_per_message = small_processor / 2 / messages,
+                     .processor_seconds_per_byte = processor / bytes,
+                     .processor_seconds_per_message_in_a_row = in_a_row / 2 / messages,
+                     .computed_bytes_per_message = static_cast<double>(computed_bytes)};
 }
 
 // For one operation.
 struct Costs {
   std::array<OperationCost, kUnits.size()> by_units;
-  OperationCost undivided;  // the batch in one micro-batch; zeros where each step has one
+  // In one micro-batch, of one unit and of as many as the last of kUnits; zeros where each step has one.
+  std::array<OperationCost, 2> undivided;
 };
 
 // A limit below one core says what is granted, whatever else the machine did meanwhile. Single runs may be longer than
@@ -160,7 +165,7 @@ void ApplyPartOfACore(double cores, std::vector<Costs>& all) {
   };
   for (Costs& costs : all) {
     std::ranges::for_each(costs.by_units, apply);
-    apply(costs.undivided);
+    std::ranges::for_each(costs.undivided, apply);
   }
 }
 
@@ -185,7 +190,7 @@ void ApplyLimit(double seconds_per_processor_second, std::vector<Costs>& all) {
   };
   for (Costs& costs : all) {
     std::ranges::for_each(costs.by_units, apply);
-    apply(costs.undivided);
+    std::ranges::for_each(costs.undivided, apply);
   }
 }
 
@@ -211,7 +216,10 @@ absl::StatusOr<std::vector<Costs>> TimeComputation(const StepTimerContext& conte
       MEDLEY_RETURN_IF_ERROR(time(samples, micros, [k](Costs& costs) -> OperationCost& { return costs.by_units[k]; }));
     }
     if (micros == 1) continue;
-    MEDLEY_RETURN_IF_ERROR(time(batch, 1, [](Costs& costs) -> OperationCost& { return costs.undivided; }));
+    for (const size_t k : {size_t{0}, size_t{1}}) {
+      const int samples = std::max(1, static_cast<int>(batch / (k == 0 ? kUnits.front() : kUnits.back())));
+      MEDLEY_RETURN_IF_ERROR(time(samples, 1, [k](Costs& costs) -> OperationCost& { return costs.undivided[k]; }));
+    }
   }
   const double spent = base::ProcessorSeconds() - processor;
   if (cores > 0 && cores < 1) {
@@ -291,20 +299,26 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
     layer.resource_type = options.resource_type;
     layer.origin = "measured";
     auto& [costs, undivided] = measured[static_cast<size_t>(i)];
-    layer.undivided_seconds = undivided.seconds;
     layer.spread = costs[0].spread;
     layer.burst_seconds = costs[0].burst_seconds;
     layer.forward_part = costs[0].forward_part;
     layer.update_part = costs[0].update_part;
     const Operation& operation = graph.operations[static_cast<size_t>(i)];
     layer.activation_bytes = 4.0 * KeptFloats(operation);
+    const auto before = costs;  // without what synchronisation takes of the processor
     MEDLEY_RETURN_IF_ERROR(
         TimeCommunication(*options.probe, operation, training.batch_size, CutWidth(graph, i), costs, layer));
-    if (layer.undivided_seconds > 0) layer.undivided_seconds += layer.sync_processor_seconds;  // as compute_seconds
     std::array<double, kUnits.size()> seconds{};
     std::transform(costs.begin(), costs.end(), seconds.begin(), [](const OperationCost& cost) { return cost.seconds; });
     layer.compute_seconds = seconds[0];
     layer.compute_parallel = ParallelFraction(kUnits, seconds);
+    if (undivided[0].seconds > 0) {
+      const std::array<double, 2> ends = {kUnits.front(), kUnits.back()};
+      const std::array<double, 2> in_one = {undivided[0].seconds + seconds.front() - before.front().seconds,
+                                            undivided[1].seconds + seconds.back() - before.back().seconds};
+      layer.undivided_seconds = in_one[0];
+      layer.undivided_parallel = ParallelFraction(ends, in_one);
+    }
     layer.measured_at = base::FormatTime(options.clock->Now());
     profile.model.layers[static_cast<size_t>(i)].profiles.push_back(std::move(layer));
   }

@@ -36,7 +36,8 @@ model::Profile RandomProfile(base::Rng& rng, int micro_batches, bool served) {
     profile.samples_per_epoch = 100'000;
     profile.micro_batches = micro_batches;
     profile.model.name = "m";
-    profile.links = {{pool, pool, rng.Uniform(1e-5, 1e-3), rng.Uniform(1e7, 1e9), rng.Uniform(0, 2e-4), 1e-9}};
+    profile.links = {
+        {pool, pool, rng.Uniform(1e-5, 1e-3), rng.Uniform(1e7, 1e9), rng.Uniform(0, 2e-4), 1e-9, 2e-5, 2e6}};
     profile.units = {{pool, rng.Uniform(0.1, 0.9), rng.Uniform(0, 1) < 0.5 ? 0.1 : 0.01}};
     for (const char* name : {"embedding", "a", "b", "c", "loss"}) {
       model::Layer& layer = profile.model.layers.emplace_back();
@@ -48,6 +49,7 @@ model::Profile RandomProfile(base::Rng& rng, int micro_batches, bool served) {
       times.compute_seconds = rng.Uniform(0.002, 0.02);
       times.burst_seconds = 0.9 * times.compute_seconds;
       times.undivided_seconds = 0.95 * times.compute_seconds;
+      times.undivided_parallel = micro_batches > 4 ? 0.9 : 0;
       times.compute_parallel = rng.Uniform(0.5, 1);
       times.sync_seconds = 0.002;
       times.sync_processor_seconds = 0.0005;

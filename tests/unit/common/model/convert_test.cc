@@ -15,6 +15,7 @@
 #include "common/model/plan_result.h"
 #include "common/model/planning.h"
 #include "common/model/profile.h"
+#include "common/model/resource.h"
 #include "common/model/sync.h"
 #include "common/model/synchronisation.h"
 #include "common/model/text.h"
@@ -93,7 +94,12 @@ TEST(ConvertTest, OptionsOfPlannersRoundTrip) {
 // What the simulator needs of a request, and says of a plan.
 TEST(ConvertTest, LinksAndSimulatedFiguresRoundTrip) {
   PlanRequest request;
-  request.links = {{"cpu", "gpu", 1e-4, 1e9, 2e-5, 3e-9}};
+  request.links = {{"cpu", "gpu", 1e-4, 1e9, 2e-5, 3e-9, 1e-5, 5e6}};
+  Resource& unit = request.resources.emplace_back();
+  unit.name = "cpu";
+  unit.processor_seconds_per_message = 2e-5;
+  unit.processor_seconds_per_message_in_a_row = 1e-5;
+  unit.computed_bytes_per_message = 5e6;
   for (const int micro_batches : {0, 1, 8}) {
     request.training.micro_batches = micro_batches;
     scheduler::v1::PlanRequest message;
@@ -101,6 +107,7 @@ TEST(ConvertTest, LinksAndSimulatedFiguresRoundTrip) {
     const auto back = FromProto(message);
     ASSERT_THAT(back, base::IsOk());
     EXPECT_EQ(back->links, request.links);
+    EXPECT_EQ(back->resources, request.resources);
     EXPECT_EQ(back->training.micro_batches, micro_batches) << "0 is unknown, not 1";
   }
   PlanResult result;

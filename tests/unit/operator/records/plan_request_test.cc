@@ -121,7 +121,7 @@ TEST_F(PlanRequestTest, ProfilesOfPoolsMergeByLayer) {
 
 // The simulator of the service gets what `medley simulate` reads from the profile, so both say the same of a plan.
 TEST_F(PlanRequestTest, ThePlansOfCostsAreSimulatedAsTheProfileSays) {
-  profile_.links = {{"cpu", "cpu", 1e-4, 1e8, 2e-5, 1e-9}, {"cpu", "gpu", 2e-4, 5e7}};
+  profile_.links = {{"cpu", "cpu", 1e-4, 1e8, 2e-5, 1e-9, 1e-5, 4e6}, {"cpu", "gpu", 2e-4, 5e7}};
   profile_.micro_batches = job_.micro_batches;
   const auto r = BuildPlanRequest(job_, profile_, {{&cpu_, 4}, {&gpu_, 2}}, {});
   EXPECT_EQ(r.objective, model::Objective::kCost);
@@ -256,12 +256,16 @@ TEST_F(FastestTest, LinksNobodyHasMeasured) {
 TEST_F(FastestTest, SaysWhatMessagesCostAProcessor) {
   profile_.links[1].processor_seconds_per_message = 2e-5;
   profile_.links[1].processor_seconds_per_byte = 1e-9;
+  profile_.links[1].processor_seconds_per_message_in_a_row = 1e-5;
+  profile_.links[1].computed_bytes_per_message = 4e6;
   profile_.links[2].processor_seconds_per_byte = 7;  // between two pools: of neither
   JobProgress progress;
   progress.calibration = 0.5;
   const auto r = BuildPlanRequest(job_, profile_, {{&cpu_, 4}, {&expensive_, 1}}, progress);
   EXPECT_DOUBLE_EQ(r.resources[0].processor_seconds_per_message, 4e-5) << "it computes half as fast as was measured";
   EXPECT_DOUBLE_EQ(r.resources[0].processor_seconds_per_byte, 2e-9);
+  EXPECT_DOUBLE_EQ(r.resources[0].processor_seconds_per_message_in_a_row, 2e-5);
+  EXPECT_EQ(r.resources[0].computed_bytes_per_message, 4e6) << "of no time";
   EXPECT_EQ(r.resources[1].processor_seconds_per_byte, 0);
   const auto links = model::ProfileOf(r).links;
   ASSERT_EQ(links.size(), 1U);

@@ -24,6 +24,14 @@ DeviceProblem RandomProblem(base::Rng& rng) {
       for (model::LayerProfile& times : layer.profiles) times.forward_part = rng.Uniform(0.01, 0.6);
     }
   }
+  if (rng.Below(2) == 0) {
+    for (model::Layer& layer : request.model.layers) {
+      for (model::LayerProfile& times : layer.profiles) {
+        times.undivided_seconds = rng.Uniform(0.5, 1.2) * times.compute_seconds;
+        times.undivided_parallel = rng.Below(2) == 0 ? 0 : rng.Uniform(0.3, 1);
+      }
+    }
+  }
   return ProblemOf(std::move(request));
 }
 

@@ -104,14 +104,44 @@ TEST(FillTest, MessagesTakeTheProcessorOfBothEnds) {
   }
 }
 
+// A stage with few parameters computes with less between two messages, which then cost less.
+TEST(FillTest, MessagesOfSmallStagesCostLess) {
+  model::PlanRequest request = Equal(3, 4);
+  for (model::Layer& layer : request.model.layers) layer.weight_bytes = 1e6;
+  model::Resource& unit = request.resources[0];
+  unit.processor_seconds_per_message = 1e-3;
+  unit.processor_seconds_per_message_in_a_row = 2e-4;
+  unit.computed_bytes_per_message = 4e6;
+  const auto end = [&](double megabytes) { return 2 * 4 * (2e-4 + 8e-4 * megabytes / 4); };
+  const Problem problem = Problem::Compile(request).value();
+  EXPECT_NEAR(problem.Terms(0, 0, 0).ComputeSeconds(1), kCompute + end(2), 1e-12) << "parameters and gradients";
+  EXPECT_NEAR(problem.Terms(1, 1, 0).ComputeSeconds(1), kCompute + 2 * end(1), 1e-12) << "of twice as many messages";
+  EXPECT_NEAR(problem.Terms(0, 1, 0).ComputeSeconds(1), 2 * kCompute + end(4), 1e-12);
+  EXPECT_NEAR(problem.Terms(0, 2, 0).ComputeSeconds(1), 3 * kCompute, 1e-12);
+  request.resources[0].computed_bytes_per_message = 1e6;
+  EXPECT_NEAR(Problem::Compile(request).value().Terms(0, 0, 0).ComputeSeconds(1), kCompute + 8e-3, 1e-12)
+      << "no more than amid computation";
+  request.model.layers[0].sparse = true;
+  EXPECT_NEAR(Problem::Compile(request).value().Terms(0, 0, 0).ComputeSeconds(1), kCompute + end(0), 1e-12)
+      << "of a table few rows are used";
+}
+
 // The simulator lets a message wait for its receiver, so it agrees only nearly.
 TEST(FillTest, MessagesAreNearlyThoseOfTheSimulator) {
   for (const int micro_batches : {4, 16}) {
     model::PlanRequest request = Equal(2, micro_batches);
     request.resources[0].processor_seconds_per_message = 0.005;
-    const Problem problem = Problem::Compile(request).value();
-    const double closed = ScoreOf(problem, OneLayerEach(2)).throughput;
-    EXPECT_NEAR(Simulated(problem, OneLayerEach(2)), closed, 0.05 * closed) << micro_batches << " micro-batches";
+    const auto compare = [&] {
+      const Problem problem = Problem::Compile(request).value();
+      const double closed = ScoreOf(problem, OneLayerEach(2)).throughput;
+      EXPECT_NEAR(Simulated(problem, OneLayerEach(2)), closed, 0.05 * closed) << micro_batches << " micro-batches";
+      return closed;
+    };
+    const double before = compare();
+    for (model::Layer& layer : request.model.layers) layer.weight_bytes = 1e6;
+    request.resources[0].processor_seconds_per_message_in_a_row = 0.001;
+    request.resources[0].computed_bytes_per_message = 8e6;
+    EXPECT_GT(compare(), before);
   }
 }
 

@@ -53,6 +53,11 @@ inline void RandomBoundaries(uint64_t seed, model::PlanRequest& request) {
     resource.processor_seconds_per_message = rng.Uniform(0, 3e-4);
     resource.processor_seconds_per_byte = rng.Uniform(0, 3e-9);
   }
+  if (rng.Below(2) == 0) return;
+  for (model::Resource& resource : request.resources) {
+    resource.processor_seconds_per_message_in_a_row = rng.Uniform(0, 1.2) * resource.processor_seconds_per_message;
+    resource.computed_bytes_per_message = rng.Uniform(1e5, 2e7);
+  }
 }
 
 // Links between some pairs of types, some in one direction only, and what an allreduce takes whatever its size. Leaves

@@ -203,6 +203,23 @@ TEST(FromProfileTest, MicroBatchesCostTime) {
   }
 }
 
+// A half of c = 6 s divides, and two thirds of the undivided 4.5 s. So four micro-batches cost each of two replicas
+// 4.5 - 3 = 1.5 s, as they cost one unit. Where eight ninths of the undivided batch divide, it is 4.5 - 2.5 = 2 s.
+TEST(FromProfileTest, MicroBatchesOfASmallShareCostWhatTheyWereMeasuredToCost) {
+  model::Profile profile = SampleProfile({"p0"});
+  profile.micro_batches = 4;
+  for (const auto& [parallel, seconds] : {std::pair(0.0, 3.0), {2.0 / 3, 3.0}, {8.0 / 9, 2.5}}) {
+    for (model::Layer& layer : profile.model.layers) {
+      layer.profiles[0].undivided_seconds = 4.5;
+      layer.profiles[0].undivided_parallel = parallel;
+      layer.profiles[0].sync_seconds = 0;
+    }
+    EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 1}}, 4), profile, 8), DoubleNear(9, kClose)) << parallel;
+    EXPECT_THAT(SecondsPerStep(program::StagesPlan({{2, 2}}, 4), profile, 8), DoubleNear(2 * seconds, kClose))
+        << parallel;
+  }
+}
+
 // An eighth of c = 6 s is the update, once a step. A half of c, that is 4 of the 7 eighths that remain, are the forward
 // passes.
 TEST(FromProfileTest, PassesAndUpdateTakeTheirMeasuredParts) {
@@ -246,6 +263,26 @@ TEST(FromProfileTest, MessagesCostProcessorTimeAtBothEnds) {
       << "receiving, which is waited for";
 }
 
+// Each device has 8 bytes of parameters and as many of gradients, and passes through them twice for two messages.
+TEST(FromProfileTest, MessagesCostLessWithLittleComputationInBetween) {
+  model::Profile profile = SampleProfile({"p0", "p1"});
+  for (model::Layer& layer : profile.model.layers) layer.weight_bytes = 8;
+  profile.links = {{"p0", "p0", 0, 1e12, 0.1, 0, 0.05, 32}, {"p1", "p1", 0, 1e12, 0.2, 0, 0.1, 8}};
+  const auto program = program::Compile(program::StagesPlan({{1, 1}, {2, 1}}, 2), profile.model);
+  ASSERT_THAT(program, IsOk());
+  const auto durations = DurationsFromProfile(*program, profile, 8);
+  ASSERT_THAT(durations, IsOk());
+  ASSERT_EQ(durations->message_cpu.size(), 2U);
+  EXPECT_THAT(durations->message_cpu[0].per_message, DoubleNear(0.075, kClose)) << "16 of 32 bytes";
+  EXPECT_THAT(durations->message_cpu[1].per_message, DoubleNear(0.2, kClose)) << "no more than amid computation";
+  // Messages of each micro-batch to two replicas are twice as many.
+  const auto wider = program::Compile(program::StagesPlan({{1, 1}, {2, 2}}, 2), profile.model);
+  ASSERT_THAT(wider, IsOk());
+  const auto shorter = DurationsFromProfile(*wider, profile, 8);
+  ASSERT_THAT(shorter, IsOk());
+  EXPECT_THAT(shorter->message_cpu[0].per_message, DoubleNear(0.0625, kClose));
+}
+
 // The same over the links of a cluster, which say nothing of processors.
 TEST(FromProfileTest, MessagesBetweenDevicesOfAClusterCostProcessorTime) {
   model::Profile profile = SampleProfile({"p0", "p1"});
@@ -285,8 +322,9 @@ TEST(FromProfileTest, TheOrderOfLinksDoesNotMatter) {
   model::Profile profile = SampleProfile({"p0", "p1", "p2"});
   profile.model.layers.insert(profile.model.layers.begin() + 1, profile.model.layers.front());
   profile.model.layers[1].name = "b";
-  profile.links = {{"p0", "p0", 0.1, 300, 0.05, 0}, {"p0", "p0", 0.2, 200}, {"p0", "p1", 0.3, 160},
-                   {"p1", "p0", 0.4, 16000},        {"p2", "p1", 0.5, 90},  {"p2", "p2", 0.6, 70, 0.01, 0.001},
+  profile.links = {{"p0", "p0", 0.1, 300, 0.05, 0}, {"p0", "p0", 0.2, 200},
+                   {"p0", "p1", 0.3, 160},          {"p1", "p0", 0.4, 16000},
+                   {"p2", "p1", 0.5, 90},           {"p2", "p2", 0.6, 70, 0.01, 0.001, 0.005, 1e3},
                    {"p1", "p1", 0, 0, 0.02, 0.0005}};
   const model::ExecutionPlan plan = program::StagesPlan({{1, 2}, {2, 2}, {3, 1}}, 2);
   const double seconds = SecondsPerStep(plan, profile, 8);

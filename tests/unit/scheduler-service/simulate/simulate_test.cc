@@ -253,7 +253,7 @@ TEST(SimulateTest, MessagesTakeProcessorTime) {
   const Program program = Compiled(program::StagesPlan({{1, 1}, {2, 1}}, 2), TwoLayers());
   Durations durations = OneAndTwo(program);
   durations.cores = {2, 0};
-  durations.message_cpu = {{1, 0}};
+  durations.message_cpu = {{1, 0}, {}};
   const Simulation simulation = Simulated(program, durations, 1, 2);
   // m0 is sent at 1, while F m1 begins; the gradients arrive at 4 and 7, and are received before they are used.
   EXPECT_THAT(Lines(program, simulation, 0, 0),

@@ -1,6 +1,7 @@
 #include "worker/app/runtime_probe.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include "common/base/status.h"
 
@@ -35,6 +36,20 @@ TEST(RuntimeProbeTest, LargerMessagesCostMore) {
   ASSERT_TRUE(cost.ok()) << base::ToString(cost.status());
   EXPECT_GT(cost->client.seconds, 0);
   EXPECT_GT(cost->server_seconds, 0);
+}
+
+// Its ranks run on chosen processors meanwhile.
+TEST(RuntimeProbeTest, LeavesTheThreadOnTheProcessorsThatItMayUse) {
+  base::SystemClock clock;
+  const absl::StatusOr<std::unique_ptr<RuntimeProbe>> probe = RuntimeProbe::Create({.micro_batches = 4}, clock);
+  ASSERT_TRUE(probe.ok()) << base::ToString(probe.status());
+  cpu_set_t before, after;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  const absl::StatusOr<double> in_a_row = (*probe)->ExchangeAmidComputation(1024, 0);
+  ASSERT_TRUE(in_a_row.ok()) << base::ToString(in_a_row.status());
+  EXPECT_GT(*in_a_row, 0);
+  ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
 TEST(RuntimeProbeTest, NothingToExchangeCostsNothing) {

@@ -45,8 +45,8 @@ class FixedProbe : public CommunicationProbe {
     return 1e-9 * static_cast<double>(bytes);
   }
   absl::StatusOr<Traffic> Exchange(int64_t bytes) override { return Traffic{2e-9 * static_cast<double>(bytes), 0}; }
-  absl::StatusOr<double> ExchangeAmidComputation(int64_t bytes, int64_t) override {
-    return 1e-5 + 1e-9 * static_cast<double>(bytes);
+  absl::StatusOr<double> ExchangeAmidComputation(int64_t bytes, int64_t computed_bytes) override {
+    return (computed_bytes > 0 ? 1e-5 : 3e-6) + 1e-9 * static_cast<double>(bytes);
   }
   absl::StatusOr<ServerCost> PullPushCost(int64_t rows, int) override {
     return ServerCost{{static_cast<double>(rows) * 1e-6, 0}, static_cast<double>(rows) * 5e-7};
@@ -81,6 +81,11 @@ TEST(ProfilerTest, PrintsOneLineThatReadsBack) {
   ASSERT_EQ(profile->links.size(), 1U);
   EXPECT_NEAR(profile->links[0].processor_seconds_per_byte, 0.5e-9, 1e-15) << "amid computation, each way half";
   EXPECT_NEAR(profile->links[0].processor_seconds_per_message * profile->micro_batches, 5.5e-6, 0.1e-6);
+  EXPECT_NEAR(profile->links[0].processor_seconds_per_message_in_a_row * profile->micro_batches, 2e-6, 0.1e-6);
+  double parameters = 0;
+  for (const model::Layer& layer : profile->model.layers) parameters += layer.sparse ? 0 : layer.weight_bytes;
+  EXPECT_EQ(profile->links[0].computed_bytes_per_message, parameters)
+      << "in a stage with half of them and their gradients";
   for (const model::Layer& layer : profile->model.layers) {
     ASSERT_EQ(layer.profiles.size(), 1U);
     EXPECT_EQ(layer.profiles[0].resource_type, "cpu-spot");
