@@ -21,6 +21,12 @@ struct FreeStream {
 struct FreeEvent {
   void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
 };
+struct FreeGraph {
+  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+};
+struct FreeExecutable {
+  void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
+};
 struct FreeDevice {
   void operator()(void* memory) const { cudaFree(memory); }
 };

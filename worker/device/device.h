@@ -53,6 +53,15 @@ class Mark {
   virtual ~Mark() = default;
 };
 
+// Kernels that a device was given once and does again: the same, with the same arguments, on the same memory. So
+// whoever does it again must know that this memory was neither freed nor moved; a GPU does not notice.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  // Gives the default stream all of them at once. Errors: Internal with CUDA's text.
+  virtual absl::Status Replay() = 0;
+};
+
 // How LibTorch names the device that holds its tensors.
 enum class DeviceKind {
   kHost,  // none: its memory is the host's, which some tests use
@@ -93,6 +102,15 @@ class Device {
   virtual absl::Status ComputeWaits(const Mark& mark) = 0;
   // The caller waits for `mark`.
   virtual absl::Status Await(const Mark& mark) = 0;
+
+  // Until EndRecording the device keeps what RecordingStream() is given, and does none of it. One recording at a time;
+  // copies of this class are not part of it, and CopyIn and CopyOut may not be called meanwhile.
+  virtual absl::Status BeginRecording() = 0;
+  // By the thread that began, also after an error. Errors: Internal when the device was given something that it cannot
+  // record; then it goes on as if nothing had been recorded.
+  virtual absl::StatusOr<std::unique_ptr<Recording>> EndRecording() = 0;
+  // As the device's own library names streams. Null: the device has one stream, or cannot record.
+  virtual void* RecordingStream() const = 0;
 
   // A key for JoinGroup, made by one rank and sent to all.
   virtual absl::StatusOr<GroupKey> NewGroupKey() = 0;

@@ -31,6 +31,9 @@ class ForwardingDevice : public Device {
   }
   absl::Status ComputeWaits(const Mark& mark) override { return device_->ComputeWaits(mark); }
   absl::Status Await(const Mark& mark) override { return device_->Await(mark); }
+  absl::Status BeginRecording() override { return device_->BeginRecording(); }
+  absl::StatusOr<std::unique_ptr<Recording>> EndRecording() override { return device_->EndRecording(); }
+  void* RecordingStream() const override { return device_->RecordingStream(); }
   absl::StatusOr<GroupKey> NewGroupKey() override { return device_->NewGroupKey(); }
   absl::StatusOr<std::unique_ptr<DeviceGroup>> JoinGroup(const GroupKey& key, int rank, int size,
                                                          base::milliseconds timeout, std::stop_token stop) override {

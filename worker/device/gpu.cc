@@ -51,6 +51,24 @@ class EventMark final : public Mark {
   Event event_;
 };
 
+// A CUDA graph, ready to be launched.
+class Graph final : public Recording {
+ public:
+  static absl::StatusOr<std::unique_ptr<Recording>> Of(cudaGraph_t recorded) {
+    cudaGraphExec_t made = nullptr;
+    MEDLEY_RETURN_IF_ERROR(FromCuda(cudaGraphInstantiate(&made, recorded, 0), "making a graph of recorded kernels"));
+    auto graph = std::make_unique<Graph>();
+    graph->graph_.reset(made);
+    return graph;
+  }
+  absl::Status Replay() override {
+    return FromCuda(cudaGraphLaunch(graph_.get(), cudaStreamLegacy), "launching recorded kernels");
+  }
+
+ private:
+  std::unique_ptr<CUgraphExec_st, FreeExecutable> graph_;
+};
+
 const Event& EventOf(const Mark& mark) { return static_cast<const EventMark&>(mark).event(); }
 
 class Gpu final : public Device {
@@ -65,6 +83,7 @@ class Gpu final : public Device {
     std::memcpy(gpu->id_.data(), properties.uuid.bytes, gpu->id_.size());
     MEDLEY_ASSIGN_OR_RETURN(gpu->copies_, Stream::Create());
     MEDLEY_ASSIGN_OR_RETURN(gpu->ahead_, Stream::Create());
+    MEDLEY_ASSIGN_OR_RETURN(gpu->recorded_, Stream::Create());
     MEDLEY_ASSIGN_OR_RETURN(gpu->before_, Event::Create());
     for (Half& half : gpu->halves_) {
       MEDLEY_ASSIGN_OR_RETURN(half, MakeHalf());
@@ -151,6 +170,20 @@ class Gpu final : public Device {
   absl::Status ComputeWaits(const Mark& mark) override { return EventOf(mark).HoldUp(cudaStreamLegacy); }
   absl::Status Await(const Mark& mark) override { return EventOf(mark).Wait(); }
 
+  // What other threads do with other streams is not concerned, so threads that copy may go on.
+  absl::Status BeginRecording() override {
+    return FromCuda(cudaStreamBeginCapture(recorded_.get(), cudaStreamCaptureModeThreadLocal), "recording kernels");
+  }
+  absl::StatusOr<std::unique_ptr<Recording>> EndRecording() override {
+    cudaGraph_t recorded = nullptr;
+    const cudaError_t ended = cudaStreamEndCapture(recorded_.get(), &recorded);
+    const std::unique_ptr<CUgraph_st, FreeGraph> graph(recorded);
+    static_cast<void>(cudaGetLastError());  // of a recording that failed; the next kernel must not meet it
+    MEDLEY_RETURN_IF_ERROR(FromCuda(ended, "recording kernels"));
+    return Graph::Of(graph.get());
+  }
+  void* RecordingStream() const override { return recorded_.get(); }
+
   absl::StatusOr<GroupKey> NewGroupKey() override { return NewNcclKey(); }
   absl::StatusOr<std::unique_ptr<DeviceGroup>> JoinGroup(const GroupKey& key, int rank, int size,
                                                          base::milliseconds timeout, std::stop_token stop) override {
@@ -167,6 +200,7 @@ class Gpu final : public Device {
 
   std::string name_;
   DeviceId id_{};
+  Stream recorded_;
   base::Mutex mutex_;
   Stream copies_ ABSL_GUARDED_BY(mutex_);
   Stream ahead_ ABSL_GUARDED_BY(mutex_);  // copies that nothing waits for yet

@@ -1,10 +1,13 @@
 // LibTorch's side of the test device (worker/device/testing/guarded_memory.h): tensors of the device type PrivateUse1.
 //
 // Trainers use it with the classes and calls that they use for a GPU; the type of the device is the only difference. A
-// kernel is the CPU's, run on the opened memory. A copy between the host and the device counts, whoever makes it. Not
-// for the build with CUDA, where a GPU takes its place.
+// kernel is the CPU's, run on the opened memory. A copy between the host and the device counts, whoever makes it. While
+// the device records, each kernel is kept with its arguments and the addresses of its results. Not for the build with
+// CUDA, where a GPU takes its place.
 
 #include <deque>
+#include <exception>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,14 +113,32 @@ class Call {
     return Over(Copied(cpu), kKey, cpu);
   }
 
+  // For the CPU, whoever has the device's tensor: what lies in new memory of the device, else undefined.
+  at::Tensor NewMemory(const at::Tensor& device) const {
+    if (!IsOurs(device) || device.storage().data() == nullptr) return {};
+    for (const Shared& shared : storages_) {
+      if (shared.device.unsafeGetStorageImpl() == device.storage().unsafeGetStorageImpl()) return {};
+    }
+    return Over(Unowned(device.storage()), c10::DispatchKey::CPU, device);
+  }
+
+  void Record(std::function<absl::Status()> again) { opened_.Record(std::move(again)); }
+
+  // What a kernel computed in memory of the CPU, because an argument had too little, and its place on the device.
+  struct Grown {
+    at::Tensor from, to;
+  };
+
   // A kernel may have given the memory of an argument another size.
-  void Finish() {
+  std::vector<Grown> Finish() {
+    std::vector<Grown> all;
     for (const Alias& known : aliases_) {
       c10::TensorImpl* const to = known.device.unsafeGetTensorImpl();
       for (Shared& shared : storages_) {
         if (shared.device.unsafeGetStorageImpl() != known.device.storage().unsafeGetStorageImpl()) continue;
         if (shared.cpu.data() == shared.device.data() && shared.cpu.nbytes() == shared.device.nbytes()) continue;
         const c10::Storage grown = Copied(known.cpu);
+        all.push_back({known.cpu, Over(Unowned(grown), c10::DispatchKey::CPU, known.cpu)});
         shared.device.set_nbytes(grown.nbytes());
         shared.device.set_data_ptr(std::move(grown.unsafeGetStorageImpl()->data_ptr()));
       }
@@ -126,6 +147,7 @@ class Call {
         to->set_storage_offset(known.cpu.storage_offset());
       }
     }
+    return all;
   }
 
  private:
@@ -142,11 +164,16 @@ class Call {
     }
     void* const data = tensor.storage().data();
     if (data != nullptr) TORCH_CHECK(opened_.Open(data), "a tensor of the test device lies elsewhere");
-    c10::Storage cpu(c10::make_intrusive<c10::StorageImpl>(
-        c10::StorageImpl::use_byte_size_t(), tensor.storage().nbytes(), c10::DataPtr(data, c10::Device(at::kCPU)),
-        c10::GetAllocator(at::kCPU), /*resizable=*/true));
+    const c10::Storage cpu = Unowned(tensor.storage());
     storages_.push_back({tensor.storage(), cpu});
     return cpu;
+  }
+
+  // The same memory, which it does not free.
+  static c10::Storage Unowned(const c10::Storage& storage) {
+    return c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), storage.nbytes(),
+                                                              c10::DataPtr(storage.data(), c10::Device(at::kCPU)),
+                                                              c10::GetAllocator(at::kCPU), /*resizable=*/true));
   }
 
   c10::Storage Copied(const at::Tensor& cpu) {
@@ -189,29 +216,81 @@ c10::IValue Converted(const c10::IValue& value, const Convert& convert) {
   return value;
 }
 
+using Stack = torch::jit::Stack;
+
+std::vector<at::Tensor> TensorsOf(const c10::IValue& value) {
+  return value.isTensor() ? std::vector{value.toTensor()} : value.toTensorVector();
+}
+
+// Does `kernel` on tensors of the CPU over the opened memory, and returns its results for the device. `writes`: it
+// changes arguments. While the device records it keeps the kernel; what it did before is then undone.
+Stack Do(Call& opened, const std::function<Stack()>& kernel, bool writes) {
+  Stack results = kernel();
+  const std::vector<Call::Grown> grown = opened.Finish();
+  std::vector<at::Tensor> made;  // by tensor of the results: where the device has it, undefined where an argument is
+  bool new_memory = false;
+  for (c10::IValue& result : results) {
+    if (!result.isTensor() && !result.isTensorList()) {  // a number, for the host
+      TORCH_CHECK(Memory().NotRecorded("a kernel whose result is a number of the host").ok(), "it cannot be recorded");
+      Memory().CountOut(sizeof(double));
+      continue;
+    }
+    result = Converted(result, [&](const at::Tensor& tensor) { return opened.ToDevice(tensor); });
+    for (const at::Tensor& tensor : TensorsOf(result)) {
+      made.push_back(opened.NewMemory(tensor));
+      new_memory = new_memory || made.back().defined();
+    }
+  }
+  if (!writes && !new_memory) return results;  // a view
+  if (!Memory().recording()) {
+    Memory().CountLaunch();
+    return results;
+  }
+  opened.Record([kernel, made, grown]() -> absl::Status {
+    try {
+      const at::AutoDispatchBelowADInplaceOrView below;
+      const at::AutoGradMode none(false);
+      size_t next = 0;
+      for (const c10::IValue& again : kernel()) {
+        for (const at::Tensor& tensor : TensorsOf(again)) {
+          at::Tensor to = made.at(next++);
+          if (!to.defined()) continue;
+          TORCH_CHECK(to.sizes() == tensor.sizes(), "a recorded kernel has a result of another size than before");
+          to.copy_(tensor);
+        }
+      }
+      for (const Call::Grown& each : grown) at::Tensor(each.to).copy_(each.from);
+      return absl::OkStatus();
+    } catch (const std::exception& error) {
+      return base::Internal("a recorded kernel failed: {}", error.what());
+    }
+  });
+  return results;
+}
+
 // Every operator without a kernel of its own.
 void RunOnCpu(const c10::OperatorHandle& call, torch::jit::Stack* stack) {
   CheckDevice();
   const at::AutoDispatchBelowADInplaceOrView below;
   Call opened;
-  const size_t arguments = call.schema().arguments().size(), results = call.schema().returns().size();
+  const size_t arguments = call.schema().arguments().size();
   for (size_t i = stack->size() - arguments; i < stack->size(); ++i) {
-    const bool indices = (*stack)[i].isOptionalTensorList();  // which a GPU takes from the host too
+    // A GPU takes indices from the host too, by a copy that waits.
+    const bool indices = (*stack)[i].isOptionalTensorList() && !Memory().recording();
     (*stack)[i] = Converted((*stack)[i], [&](const at::Tensor& tensor) {
       TORCH_CHECK(indices || !tensor.defined() || IsOurs(tensor) || tensor.dim() == 0, "a kernel of the test device, ",
                   call.schema().name(), ", was given a tensor in the host's memory");
       return opened.ToCpu(tensor);
     });
   }
-  call.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
-  opened.Finish();
-  for (size_t i = stack->size() - results; i < stack->size(); ++i) {
-    if ((*stack)[i].isTensor() || (*stack)[i].isTensorList()) {
-      (*stack)[i] = Converted((*stack)[i], [&](const at::Tensor& tensor) { return opened.ToDevice(tensor); });
-    } else {
-      Memory().CountOut(sizeof(double));  // a number, for the host
-    }
-  }
+  const Stack given(stack->end() - static_cast<std::ptrdiff_t>(arguments), stack->end());
+  torch::jit::drop(*stack, arguments);
+  const auto kernel = [call, given] {
+    Stack values = given;
+    call.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &values);
+    return values;
+  };
+  for (c10::IValue& result : Do(opened, kernel, call.schema().is_mutable())) stack->push_back(std::move(result));
 }
 
 at::Tensor Empty(at::IntArrayRef sizes, c10::optional<at::ScalarType> type, c10::optional<at::Layout>,
@@ -233,7 +312,13 @@ at::Tensor& Copy(at::Tensor& to, const at::Tensor& from, bool) {
   Call opened;
   if (IsOurs(to) && !IsOurs(from)) Memory().CountIn(from.nbytes());
   if (!IsOurs(to) && IsOurs(from)) Memory().CountOut(from.nbytes());
-  opened.ToCpu(to).copy_(opened.ToCpu(from));
+  const bool recorded = (IsOurs(to) && IsOurs(from)) || Memory().NotRecorded("a copy to or from the host").ok();
+  TORCH_CHECK(recorded, "a copy to or from the host cannot be recorded");
+  const auto copy = [into = opened.ToCpu(to), cpu = opened.ToCpu(from)] {
+    at::Tensor same = into;
+    return Stack{same.copy_(cpu)};
+  };
+  Do(opened, copy, /*writes=*/true);
   return to;
 }
 
@@ -241,6 +326,7 @@ at::Scalar Item(const at::Tensor& tensor) {
   CheckDevice();
   const at::AutoDispatchBelowADInplaceOrView below;
   Call opened;
+  TORCH_CHECK(Memory().NotRecorded("a number for the host").ok(), "a number for the host cannot be recorded");
   Memory().CountOut(tensor.element_size());
   return opened.ToCpu(tensor).item();
 }
@@ -256,8 +342,12 @@ at::Tensor Convolution(const at::Tensor& input, const at::Tensor& weight, const 
   CheckDevice();
   const at::AutoDispatchBelowADInplaceOrView below;
   Call opened;
-  return opened.ToDevice(at::convolution(opened.ToCpu(input), opened.ToCpu(weight), ToCpu(opened, bias), stride,
-                                         padding, dilation, transposed, output_padding, groups));
+  const auto kernel = [input = opened.ToCpu(input), weight = opened.ToCpu(weight), bias = ToCpu(opened, bias),
+                       stride = stride.vec(), padding = padding.vec(), dilation = dilation.vec(), transposed,
+                       output_padding = output_padding.vec(), groups] {
+    return Stack{at::convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)};
+  };
+  return Do(opened, kernel, /*writes=*/false).front().toTensor();
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> ConvolutionBackward(const at::Tensor& gradient, const at::Tensor& input,
@@ -268,11 +358,16 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> ConvolutionBackward(const at::Ten
   CheckDevice();
   const at::AutoDispatchBelowADInplaceOrView below;
   Call opened;
-  const std::vector<int64_t> bias = {weight.size(transposed ? 1 : 0) * (transposed ? groups : 1)};
-  const auto [of_input, of_weight, of_bias] =
-      at::convolution_backward(opened.ToCpu(gradient), opened.ToCpu(input), opened.ToCpu(weight), bias, stride, padding,
-                               dilation, transposed, output_padding, groups, mask);
-  return {opened.ToDevice(of_input), opened.ToDevice(of_weight), opened.ToDevice(of_bias)};
+  const auto kernel = [gradient = opened.ToCpu(gradient), input = opened.ToCpu(input), weight = opened.ToCpu(weight),
+                       bias = std::vector<int64_t>{weight.size(transposed ? 1 : 0) * (transposed ? groups : 1)},
+                       stride = stride.vec(), padding = padding.vec(), dilation = dilation.vec(), transposed,
+                       output_padding = output_padding.vec(), groups, mask] {
+    auto [of_input, of_weight, of_bias] = at::convolution_backward(gradient, input, weight, bias, stride, padding,
+                                                                   dilation, transposed, output_padding, groups, mask);
+    return Stack{std::move(of_input), std::move(of_weight), std::move(of_bias)};
+  };
+  const Stack found = Do(opened, kernel, /*writes=*/false);
+  return {found[0].toTensor(), found[1].toTensor(), found[2].toTensor()};
 }
 
 }  // namespace

@@ -39,6 +39,12 @@ class GuardedDevice final : public Device {
   }
   absl::Status ComputeWaits(const Mark& mark) override { return memory().KernelsWait(MomentOf(mark)); }
   absl::Status Await(const Mark& mark) override { return memory().Finish(MomentOf(mark)); }
+  absl::Status BeginRecording() override { return memory().BeginRecording(); }
+  absl::StatusOr<std::unique_ptr<Recording>> EndRecording() override {
+    MEDLEY_ASSIGN_OR_RETURN(const int64_t number, memory().EndRecording());
+    return std::make_unique<Kept>(number);
+  }
+  void* RecordingStream() const override { return nullptr; }
   absl::StatusOr<GroupKey> NewGroupKey() override { return groups_.NewGroupKey(); }
   absl::StatusOr<std::unique_ptr<DeviceGroup>> JoinGroup(const GroupKey& key, int rank, int size,
                                                          base::milliseconds timeout, std::stop_token stop) override {
@@ -51,6 +57,15 @@ class GuardedDevice final : public Device {
   struct Moment final : Mark {
     explicit Moment(const GuardedStreams::Moment& is) : moment(is) {}
     const GuardedStreams::Moment moment;
+  };
+  class Kept final : public Recording {
+   public:
+    explicit Kept(int64_t number) : number_(number) {}
+    ~Kept() override { memory().DropRecording(number_); }
+    absl::Status Replay() override { return memory().Replay(number_); }
+
+   private:
+    const int64_t number_;
   };
   static const GuardedStreams::Moment& MomentOf(const Mark& mark) { return static_cast<const Moment&>(mark).moment; }
 

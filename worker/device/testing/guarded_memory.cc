@@ -17,7 +17,6 @@ namespace medley::worker::device {
 namespace {
 
 constexpr size_t kMostFreed = 256;
-constexpr int kPoison = 0xFF;  // floats of these bytes are NaN, whole numbers are -1
 
 // What the handler of SIGSEGV knows: it may not take a lock or allocate.
 struct Known {
@@ -106,10 +105,13 @@ absl::StatusOr<void*> GuardedMemory::Allocate(size_t bytes) {
   const size_t mapped = InPages(bytes);
   void* const address = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) return base::ResourceExhausted("mapping {} bytes failed", mapped);
-  std::memset(address, kPoison, mapped);
+  std::memset(address, kGuardedPoison, mapped);
   Protect(address, mapped, PROT_NONE);
   Remember(address, mapped, bytes);
-  blocks_[address] = {.bytes = bytes, .mapped = mapped};
+  blocks_[address] = {.bytes = bytes,
+                      .mapped = mapped,
+                      .serial = ++serials_,
+                      .recording = recording_.has_value() ? recording_->number : 0};
   used_ += bytes;
   peak_ = std::max(peak_, used_);
   return address;
@@ -118,14 +120,19 @@ absl::StatusOr<void*> GuardedMemory::Allocate(size_t bytes) {
 void GuardedMemory::Free(void* block) {
   const std::unique_lock lock(mutex_);
   const auto found = blocks_.find(block);
-  MEDLEY_CHECK(found != blocks_.end(), "what is freed is no block of the device");
-  // Gives the pages back, and keeps their addresses.
-  Protect(block, found->second.mapped, PROT_NONE);
-  madvise(block, found->second.mapped, MADV_DONTNEED);
+  MEDLEY_CHECK(found != blocks_.end() && !found->second.released, "what is freed is no block of the device");
   MarkFreed(block);
-  used_ -= found->second.bytes;
-  freed_.emplace_back(block, found->second.mapped);
-  blocks_.erase(found);
+  found->second.released = true;
+  if (found->second.recording == 0) FreeNow(found);
+}
+
+// Gives the pages back, and keeps their addresses.
+void GuardedMemory::FreeNow(std::map<void*, Block>::iterator block) {
+  Protect(block->first, block->second.mapped, PROT_NONE);
+  madvise(block->first, block->second.mapped, MADV_DONTNEED);
+  used_ -= block->second.bytes;
+  freed_.emplace_back(block->first, block->second.mapped);
+  blocks_.erase(block);
   if (freed_.size() <= kMostFreed) return;
   munmap(freed_.front().first, freed_.front().second);
   freed_.pop_front();
@@ -145,6 +152,7 @@ bool GuardedMemory::Opened::Open(const void* address) {
   if (block == memory_.blocks_.end()) return false;
   memory_.streams_.Use(block->second.uses, block->first);
   if (block->second.opened++ == 0) Protect(block->first, block->second.mapped, PROT_READ | PROT_WRITE);
+  memory_.KeepForRecording(block->first, block->second);
   blocks_.push_back(block->first);
   return true;
 }
@@ -170,6 +178,7 @@ absl::Status GuardedMemory::CheckRange(const void* device, size_t bytes) {
 
 absl::Status GuardedMemory::CopyIn(std::span<const std::byte> from, void* device) {
   Opened opened(*this);
+  MEDLEY_RETURN_IF_ERROR(NotRecorded("a copy to the device"));
   if (from.empty()) return Check();
   MEDLEY_RETURN_IF_ERROR(CheckRange(device, from.size()));
   opened.Open(device);
@@ -183,6 +192,10 @@ absl::StatusOr<int64_t> GuardedMemory::StartCopyIn(std::span<const std::byte> fr
   const std::unique_lock lock(mutex_);
   MEDLEY_RETURN_IF_ERROR(CheckRange(device, from.size()));
   CountIn(from.size());
+  // Who copies beside computations is not who records them.
+  if (recording_.has_value() && BlockOf(device)->second.recording == recording_->number) {
+    BlockOf(device)->second.recording = 0;
+  }
   return streams_.Start(BlockOf(device)->first, after, [this, from, device] { DoCopyIn(from, device); });
 }
 
@@ -226,6 +239,7 @@ int64_t GuardedMemory::waits() const {
 
 absl::Status GuardedMemory::CopyOut(const void* device, std::span<std::byte> to) {
   Opened opened(*this);
+  MEDLEY_RETURN_IF_ERROR(NotRecorded("a copy to the host"));
   if (to.empty()) return Check();
   MEDLEY_RETURN_IF_ERROR(CheckRange(device, to.size()));
   opened.Open(device);

@@ -11,14 +11,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "worker/device/testing/copy_counts.h"
 #include "worker/device/testing/guarded_streams.h"
 
 namespace medley::worker::device {
+
+// What every byte of a new block is: floats of these bytes are NaN, whole numbers are -1.
+inline constexpr int kGuardedPoison = 0xFF;
 
 class GuardedMemory {
  public:
@@ -40,6 +47,8 @@ class GuardedMemory {
     Opened& operator=(const Opened&) = delete;
     // Opens the block that contains `address`. False: there is none.
     bool Open(const void* address);
+    // While the device records: `again` does what the kernel did, in the blocks that this has opened.
+    void Record(std::function<absl::Status()> again);
 
    private:
     GuardedMemory& memory_;
@@ -60,6 +69,20 @@ class GuardedMemory {
   // The order of streams: a seed, and the wait that is left out (GuardedStreams).
   void ResetStreams(uint64_t seed, int64_t left_out_wait = 0);
   int64_t waits() const;
+  // Recordings (guarded_recording.cc). As a GPU does, the device does nothing while it records: at the end blocks
+  // that were there hold what they held before, and new ones no numbers. These stay until the recording is dropped,
+  // also when they are freed. Replay is an error when a block that was used has been freed since.
+  absl::Status BeginRecording();
+  absl::StatusOr<int64_t> EndRecording();  // its number
+  absl::Status Replay(int64_t number);
+  void DropRecording(int64_t number);
+  bool recording() const;
+  // What cannot be recorded, such as a copy to the host: OK unless the device records.
+  absl::Status NotRecorded(std::string_view what);
+  // Kernels that the host gave, a recording that is done again as one.
+  void CountLaunch();
+  int64_t launches() const;
+
   // A copy that a kernel of LibTorch makes.
   void CountIn(size_t bytes);
   void CountOut(size_t bytes);
@@ -87,7 +110,27 @@ class GuardedMemory {
     size_t mapped = 0;  // whole pages
     int opened = 0;
     GuardedStreams::Uses uses;
+    int64_t serial = 0;     // of all blocks
+    int64_t recording = 0;  // in which it was allocated and which still exists; 0: none
+    bool released = false;  // freed, but for the recording
   };
+  struct Used {
+    void* block = nullptr;
+    int64_t serial = 0;
+    size_t bytes = 0;
+  };
+  struct RecordedKernel {
+    std::vector<Used> uses;
+    std::function<absl::Status()> again;
+  };
+  struct Recorded {
+    int64_t number = 0;
+    std::vector<RecordedKernel> kernels;
+    std::map<void*, std::vector<std::byte>> before;  // what blocks held, while it is recorded
+    absl::Status failed;
+  };
+  void KeepForRecording(void* address, const Block& block);
+  void FreeNow(std::map<void*, Block>::iterator block);
   std::map<void*, Block>::iterator BlockOf(const void* address);
   absl::Status CheckRange(const void* device, size_t bytes);
   void DoCopyIn(std::span<const std::byte> from, void* device);
@@ -97,6 +140,9 @@ class GuardedMemory {
   std::deque<std::pair<void*, size_t>> freed_;  // mapped, so that no other memory gets their addresses
   GuardedStreams streams_;
   CopyCounts counts_;
+  std::optional<Recorded> recording_;  // under way
+  std::map<int64_t, Recorded> recordings_;
+  int64_t recorded_ = 0, serials_ = 0, launches_ = 0;
   int64_t allocations_ = 0;
   int64_t fails_ = 0;  // the number of the allocation that fails
   size_t used_ = 0, peak_ = 0;

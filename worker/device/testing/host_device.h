@@ -60,6 +60,9 @@ class HostDevice final : public Device {
   }
   absl::Status ComputeWaits(const Mark&) override { return absl::OkStatus(); }
   absl::Status Await(const Mark&) override { return absl::OkStatus(); }
+  absl::Status BeginRecording() override { return base::Unimplemented("the host records no kernels"); }
+  absl::StatusOr<std::unique_ptr<Recording>> EndRecording() override { return BeginRecording(); }
+  void* RecordingStream() const override { return nullptr; }
   absl::StatusOr<GroupKey> NewGroupKey() override {
     static std::atomic<unsigned char> next{1};
     return GroupKey{std::byte{next++}};
