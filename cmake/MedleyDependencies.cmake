@@ -78,7 +78,7 @@ else()
 endif()
 
 # CUDA and NCCL, with -DMEDLEY_CUDA=ON: the wheels nvidia-* beside a wheel of PyTorch with CUDA. No compiler of CUDA is needed,
-# so CMake's own targets, which look for one, do not fit. Only worker/device may link it.
+# so CMake's own targets, which look for one, do not fit. Only worker/device and worker/aten/cuda may include it.
 option(MEDLEY_CUDA "Compute on GPUs; needs MEDLEY_TORCH of a wheel with CUDA (./dev setup cuda)" OFF)
 add_library(medley_cuda INTERFACE)
 if(MEDLEY_CUDA)
@@ -128,7 +128,7 @@ if(MEDLEY_CUDA)
   target_link_options(medley_torch INTERFACE -Wl,-rpath,/opt/wheels/torch/lib${cuda_folders})
   # LibTorch finds its operators for CUDA only if the library is loaded, though nothing names a symbol of it.
   target_link_options(medley_torch INTERFACE
-    -Wl,--push-state,--no-as-needed,${torch_cuda},--pop-state)
+    -Wl,--push-state,--no-as-needed,${torch_cuda},${c10_cuda},--pop-state)
 endif()
 target_include_directories(medley_torch SYSTEM INTERFACE ${TORCH_INCLUDE} ${TORCH_INCLUDE}/torch/csrc/api/include)
 

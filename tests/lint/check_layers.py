@@ -182,6 +182,7 @@ ARROWS = {
                      "worker/pipeline", "worker/scores", "worker/torchscript"],
     # About GPUs, and groups of processes; not of tensors.
     "worker/device": ["common/base", "worker/collective"],
+    "worker/aten/cuda": ["worker/aten"],
     "worker/aten": ["common/base", "common/model", "common/program", "worker/cut", "worker/data", "worker/device", "worker/exported", "worker/model", "worker/params",
                     "worker/pipeline"],
     "worker/scores": ["common/model"],
@@ -228,7 +229,7 @@ HEAVY = {
     r"torch/|ATen/|c10/": ["worker/aten", "worker/torchscript", "reproductions/torch_net", "tests/unit/worker/model"],
     r"oneapi/": ["worker/model"],
     r"arrow/|parquet/": ["worker/arrow"],
-    r"cuda|cublas|cudnn|nccl|c10/cuda|ATen/cuda": ["worker/device"],
+    r"cuda|cublas|cudnn|nccl|c10/cuda|ATen/cuda": ["worker/device", "worker/aten/cuda"],
     r"Eigen/": ["scheduler-service/policy_net", "reproductions/heterps", "worker/model"],
     r"boost/": ["common/http_server", "operator/controllers",
                 "tests/integration/scheduler"],
@@ -241,7 +242,7 @@ HEAVY = {
 HEADER_FREE = r"grpcpp/|CLI/|spdlog/|prometheus/|torch/|Eigen/|curl/|yaml-cpp/|boost/"
 # Types and calls of CUDA and NCCL, also those that other headers bring along. LibTorch's at::kCUDA is neither.
 CUDA_NAME = re.compile(r"\b(cuda[A-Z]\w*|nccl[A-Z]\w*|c10::cuda|at::cuda|CU(stream|event)_st)\b")
-CUDA_FOLDERS = ["worker/device"]
+CUDA_FOLDERS = ["worker/device", "worker/aten/cuda"]
 # Headers of one folder's own sources, which keep a library's types together.
 HEADER_EXCEPTIONS = {"reproductions/torch_net/torch.h", "worker/aten/torch.h", "worker/torchscript/torch.h", "common/http_server/connection.h", "common/http_server/tls_files.h"}
 # Folders whose headers may name messages of the wire: what they decide about are messages (docs/adr/0010). Everywhere else

@@ -31,7 +31,11 @@ Tensor MaskFor(const RunContext& context, int call, const Tensor& like, int axis
       worker::DropoutMask(draw, 1 - dropped, {mask.data_ptr<float>() + row * each, static_cast<size_t>(each)});
     }
   } else {
-    mask = MasksOnDevice(draw, 1 - dropped, rows, each, like.options()).reshape(moved.sizes());
+    const DrawCounters* const counters = context.counters;
+    mask =
+        MasksOnDevice(draw, 1 - dropped, rows, each, like.options(), counters == nullptr ? Tensor() : counters->step(),
+                      counters == nullptr || axis < 0 ? Tensor() : counters->first_sample())
+            .reshape(moved.sizes());
   }
   if (axis > 0) mask = mask.movedim(0, axis);
   return mask.to(like.device(), like.scalar_type());

@@ -23,10 +23,11 @@
 #include "worker/device/device.h"
 #include "worker/model/graph.h"
 #include "worker/model/make_block.h"
+#include "worker/pipeline/recorded_work.h"
 
 namespace medley::worker::aten {
 
-class AtenBlock final : public StoredBlock {
+class AtenBlock final : public StoredBlock, public worker::RecordsWork {
  public:
   struct Options {
     worker::Optimizer optimizer;             // its initial_state
@@ -58,6 +59,7 @@ class AtenBlock final : public StoredBlock {
   std::span<const float> RowGradients(int slot, int table) const override;
   double LossSum(int slot) const override;
   int64_t LossSamples(int slot) const override;
+  worker::RecordingCounts Recordings() const override;
 
  private:
   class Rep;

@@ -68,6 +68,7 @@ double AtenBlock::LossSum(int slot) const {
   return sum.ok() ? *sum : std::numeric_limits<double>::quiet_NaN();
 }
 int64_t AtenBlock::LossSamples(int slot) const { return rep_->step(slot).loss_samples; }
+RecordingCounts AtenBlock::Recordings() const { return rep_->Recordings(); }
 ParameterStore& AtenBlock::store() const { return rep_->store(); }
 
 }  // namespace medley::worker::aten

@@ -8,18 +8,15 @@
 
 namespace medley::worker::aten {
 
-absl::Status AtenBlock::Rep::AddLoss(OpenStep& open, Micro& micro) {
+void AtenBlock::Rep::ComputeLoss(Micro& micro, float scale) const {
   const at::AutoGradMode none(false);
   const cut::Crossing& crossing = *result_->crossing;
-  const int64_t samples = micro.features.samples;
   const at::Tensor rows = at::detach(micro.result).movedim(crossing.axis, 0);
-  MEDLEY_ASSIGN_OR_RETURN(const DeviceLoss found, LossOfBatch(place_, operations_.back(),
-                                                              rows.reshape({samples, crossing.floats}).to(at::kFloat),
-                                                              micro.features, Scale(open.shape), class_weights_));
+  const DeviceLoss found =
+      LossOnDevice(operations_.back(), rows.reshape({micro.features.samples, crossing.floats}).to(at::kFloat),
+                   micro.placed.labels.labels, scale, micro.placed.labels.weights, class_weights_);
   micro.result_gradient = found.gradient.view(rows.sizes()).movedim(0, crossing.axis).to(micro.result.scalar_type());
-  open.loss = open.loss.defined() ? open.loss + found.sum : found.sum;
-  open.loss_samples += samples;
-  return absl::OkStatus();
+  micro.loss = found.sum;
 }
 
 absl::StatusOr<double> AtenBlock::Rep::LossSum(int slot) {

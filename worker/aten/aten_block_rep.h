@@ -1,5 +1,5 @@
 // What an AtenBlock holds: the calls of its operations, where their inputs are, and the micro-batches of open steps.
-// Only for aten_block.cc and aten_block_calls.cc.
+// Only for files of AtenBlock.
 #pragma once
 
 #include <map>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "worker/aten/aten_block.h"
+#include "worker/aten/aten_block_pass.h"
 #include "worker/aten/call_list.h"
 #include "worker/aten/open_tables.h"
 #include "worker/aten/parameter_store.h"
@@ -48,21 +49,6 @@ struct Passed {
   const cut::Crossing* crossing = nullptr;
 };
 
-// One micro-batch from its forward to its backward pass.
-struct Micro {
-  BatchView features;
-  std::vector<at::Tensor> parameters;  // by Bound; undefined where it has no gradient
-  std::vector<at::Tensor> rows;        // by table
-  std::vector<at::Tensor> inputs;      // by Passed; undefined where it has no gradient
-  std::vector<at::Tensor> outputs;     // by Passed
-  std::vector<at::Tensor> changes;     // by Bound: of statistics, else undefined
-  at::Tensor result;
-  AlignedFloats loss_gradient;                   // on the host
-  at::Tensor result_gradient;                    // on a device: of the loss, as `result`
-  std::vector<AlignedFloats> packed;             // by output of the block
-  std::vector<std::span<const float>> returned;  // by output of the block
-};
-
 struct OpenStep {
   StepShape shape;
   std::vector<Micro> micros;
@@ -86,7 +72,8 @@ class AtenBlock::Rep {
         store_(MakeParameterStore(ParametersOf(operations_, false), options.optimizer, options.seed,
                                   options.kept_updates, place_)),
         precision_(PrecisionOn(place_.device().type(), options.precision, ProcessorHasBfloat16())),
-        has_loss_(operations_.back().kind == worker::OperationKind::kLoss) {}
+        has_loss_(operations_.back().kind == worker::OperationKind::kLoss),
+        recorder_(place_, "passes") {}
 
   absl::Status Prepare();
 
@@ -121,6 +108,10 @@ class AtenBlock::Rep {
 
   // Copies what a device has of it.
   absl::StatusOr<double> LossSum(int slot);
+  RecordingCounts Recordings() const {
+    RecordingCounts counts = recorder_.counts();
+    return counts += store_->Recordings();
+  }
 
  private:
   OpenStep& StepOf(int slot) {
@@ -129,11 +120,24 @@ class AtenBlock::Rep {
   }
   absl::Status BindStored();
   absl::Status BindPassed();
-  absl::Status Run(Micro& micro, const BatchView& features, Values inputs, RunContext context, int64_t version,
-                   const OpenTables& tables);
+  // The parts of a pass: what the host gives, what is computed, and what the host gets. Only the second is recorded.
+  absl::Status PlaceInputs(Micro& micro, Values inputs, bool training, const OpenTables& tables);
+  absl::Status Compute(Micro& micro, RunContext context, const StepShape& shape);
   absl::Status PackOutputs(Micro& micro);
   absl::StatusOr<std::span<const float>> Logits(Micro& micro);  // samples x outputs
-  absl::Status AddLoss(OpenStep& open, Micro& micro);           // on a device
+  absl::Status PlaceGradients(Micro& micro, Values output_gradients);
+  // `again`: what autograd needs stays. Adds gradients to the store.
+  absl::Status ComputeGradients(Micro& micro, const StepShape& shape, bool again);
+  absl::Status GradientsToHost(OpenStep& open, Micro& micro);
+
+  // Null: the pass is computed kernel by kernel.
+  std::shared_ptr<RecordedPass> RecordedFor(const OpenStep& open, Pass pass, const BatchView& features);
+  // Both by a recording, which is made if it is not there. Where it cannot be made, the first sets own.recorded to
+  // null, and the second computes kernel by kernel.
+  absl::Status ForwardRecorded(OpenStep& open, Micro& own, RunContext context, Values inputs);
+  absl::Status BackwardRecorded(OpenStep& open, Micro& own);
+
+  void ComputeLoss(Micro& micro, float scale) const;  // on a device
   static float Scale(const StepShape& shape) { return 1.0F / static_cast<float>(std::max(1, shape.global_samples)); }
   absl::StatusOr<std::vector<int64_t>> SizesOf(const Passed& passed, int64_t samples) const {
     return cut::SizesOf(*cut_, passed.crossing->value, samples);
@@ -159,6 +163,8 @@ class AtenBlock::Rep {
   std::optional<Passed> result_;  // what the loss takes
   bool result_passed_ = false;    // it comes from another block
   std::vector<OpenStep> open_;    // by slot
+  Recorder recorder_;
+  std::map<Recorder::Key, std::shared_ptr<RecordedPass>> passes_;
   Micro infer_;
   AlignedFloats logits_;
   at::Tensor class_weights_;  // of the loss, on a device

@@ -20,6 +20,8 @@
 
 namespace medley::worker::aten {
 
+class DrawCounters;
+
 // What calls may ask of a run.
 struct RunContext {
   bool training = false;
@@ -27,6 +29,7 @@ struct RunContext {
   uint64_t seed = 0;    // of the job
   int64_t step = 0;
   int64_t first_sample = 0;                   // of the micro-batch within the step's whole batch
+  const DrawCounters* counters = nullptr;     // both in the device's memory, for a pass that it records
   Precision precision = Precision::kFloat32;  // of products, whose results are float32
   std::vector<c10::IValue> values;            // by slot
 };

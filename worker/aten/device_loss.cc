@@ -89,19 +89,18 @@ DeviceLoss LossOnDevice(const Operation& loss, const Tensor& outputs, const Tens
   return {out.sum.sum(at::kDouble), out.gradient * scale};
 }
 
-absl::StatusOr<DeviceLoss> LossOfBatch(const Place& place, const Operation& loss, const Tensor& outputs,
-                                       const BatchView& batch, float scale, Tensor& class_weights) {
+absl::Status PlaceLabels(const Place& place, const Operation& loss, const BatchView& batch, PlacedLabels& labels,
+                         Tensor& class_weights) {
   const int64_t samples = batch.samples;
-  const auto to_place = [&](std::span<const float> values, at::IntArrayRef sizes) -> absl::StatusOr<Tensor> {
-    if (values.empty()) return Tensor();
-    return place.ToPlace(Over(values, sizes));
+  const auto to_place = [&](std::span<const float> values, at::IntArrayRef sizes, Tensor& placed) -> absl::Status {
+    if (!values.empty()) return place.Renew(Over(values, sizes), placed);
+    placed = Tensor();
+    return absl::OkStatus();
   };
-  MEDLEY_ASSIGN_OR_RETURN(const Tensor labels, to_place(batch.labels, {samples, std::ssize(batch.labels) / samples}));
-  MEDLEY_ASSIGN_OR_RETURN(const Tensor weights, to_place(batch.weights, {samples}));
-  if (!class_weights.defined()) {
-    MEDLEY_ASSIGN_OR_RETURN(class_weights, to_place(loss.class_weights, {std::ssize(loss.class_weights)}));
-  }
-  return LossOnDevice(loss, outputs, labels, scale, weights, class_weights);
+  MEDLEY_RETURN_IF_ERROR(to_place(batch.labels, {samples, std::ssize(batch.labels) / samples}, labels.labels));
+  MEDLEY_RETURN_IF_ERROR(to_place(batch.weights, {samples}, labels.weights));
+  if (class_weights.defined()) return absl::OkStatus();
+  return to_place(loss.class_weights, {std::ssize(loss.class_weights)}, class_weights);
 }
 
 }  // namespace medley::worker::aten

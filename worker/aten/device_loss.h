@@ -22,9 +22,14 @@ struct DeviceLoss {
 DeviceLoss LossOnDevice(const Operation& loss, const at::Tensor& outputs, const at::Tensor& labels, float scale,
                         const at::Tensor& weights, const at::Tensor& class_weights);
 
-// The same for the samples of a batch: copies their labels and weights, and, where it is undefined, class_weights.
-// Errors: those of Place.
-absl::StatusOr<DeviceLoss> LossOfBatch(const Place& place, const Operation& loss, const at::Tensor& outputs,
-                                       const BatchView& batch, float scale, at::Tensor& class_weights);
+// What the loss takes of a batch, in the place of its outputs.
+struct PlacedLabels {
+  at::Tensor labels, weights;  // weights: undefined where samples have none
+};
+
+// Copies them, to where they were if they have the same sizes, and, where it is undefined, class_weights. Errors: those
+// of Place.
+absl::Status PlaceLabels(const Place& place, const Operation& loss, const BatchView& batch, PlacedLabels& labels,
+                         at::Tensor& class_weights);
 
 }  // namespace medley::worker::aten

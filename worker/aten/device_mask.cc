@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace medley::worker::aten {
 namespace {
@@ -16,7 +17,16 @@ Tensor Low(const Tensor& product) { return product.bitwise_and(kLow); }
 
 }  // namespace
 
-Tensor MasksOnDevice(const Draw& first, double keep, int64_t rows, int64_t columns, const at::TensorOptions& options) {
+void DrawCounters::Set(int64_t step, int64_t first_sample, const at::TensorOptions& place) {
+  const at::AutoGradMode none(false);
+  for (auto [to, number] : {std::pair(&step_, step), std::pair(&first_sample_, first_sample)}) {
+    if (!to->defined()) *to = at::empty({}, place.dtype(at::kLong));
+    to->fill_(number & kLow);
+  }
+}
+
+Tensor MasksOnDevice(const Draw& first, double keep, int64_t rows, int64_t columns, const at::TensorOptions& options,
+                     const Tensor& step, const Tensor& sample) {
   constexpr int kRounds = 10;
   constexpr int64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
   constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
@@ -24,11 +34,14 @@ Tensor MasksOnDevice(const Draw& first, double keep, int64_t rows, int64_t colum
   const at::TensorOptions whole = options.dtype(at::kLong).requires_grad(false);
   const int64_t quads = (columns + 3) / 4;
   const auto low = [](int64_t number) { return static_cast<int64_t>(static_cast<uint32_t>(number)); };
+  Tensor samples = at::arange(rows, whole);
+  sample.defined() ? samples.add_(sample) : samples.add_(low(first.sample));
+  const Tensor steps =
+      step.defined() ? step.view({1, 1}).expand({rows, quads}) : at::full({rows, quads}, low(first.step), whole);
   // Philox 4x32 of all counters at once: {quad, sample, step, call}.
-  std::array<Tensor, 4> counter = {
-      at::arange(quads, whole).view({1, quads}).expand({rows, quads}),
-      at::arange(rows, whole).add_(low(first.sample)).bitwise_and_(kLow).view({rows, 1}).expand({rows, quads}),
-      at::full({rows, quads}, low(first.step), whole), at::full({rows, quads}, low(first.call), whole)};
+  std::array<Tensor, 4> counter = {at::arange(quads, whole).view({1, quads}).expand({rows, quads}),
+                                   samples.bitwise_and_(kLow).view({rows, 1}).expand({rows, quads}), steps,
+                                   at::full({rows, quads}, low(first.call), whole)};
   auto key0 = static_cast<uint32_t>(first.seed), key1 = static_cast<uint32_t>(first.seed >> 32);
   for (int round = 0; round < kRounds; ++round) {
     const Tensor product0 = counter[0].mul(kMultiplier0), product1 = counter[2].mul(kMultiplier1);

@@ -11,26 +11,34 @@
 
 #include <absl/status/statusor.h>
 
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "common/model/forward.h"
+#include "worker/aten/device_loss.h"
+#include "worker/aten/device_mask.h"
 #include "worker/aten/layer_calls.h"
 #include "worker/aten/parameter_store.h"
 #include "worker/aten/place.h"
 #include "worker/aten/placed_rows.h"
+#include "worker/aten/recorder.h"
 #include "worker/aten/resident_tables.h"
 #include "worker/aten/staged_rows.h"
 #include "worker/aten/stored_block.h"
 #include "worker/model/block_shape.h"
 #include "worker/model/graph.h"
 #include "worker/model/make_block.h"
+#include "worker/pipeline/recorded_work.h"
 #include "worker/pipeline/row_stager.h"
 
 namespace medley::worker::aten {
 
-class LayerBlock final : public StoredBlock, public worker::TableKeeper, public worker::RowStager {
+class LayerBlock final : public StoredBlock,
+                         public worker::TableKeeper,
+                         public worker::RowStager,
+                         public worker::RecordsWork {
  public:
   // Computes on settings.device; null: the CPU. Errors: InvalidArgument for a range that is empty or exceeds the graph;
   // those of the device.
@@ -60,6 +68,8 @@ class LayerBlock final : public StoredBlock, public worker::TableKeeper, public 
   double LossSum(int slot) const override;
   int64_t LossSamples(int slot) const override;
   absl::Status ApplyUpdate(const worker::Optimizer& optimizer) override;
+  // Blocks without tables have those of passes, all those of updates.
+  worker::RecordingCounts Recordings() const override;
 
  private:
   // Values for or from the host, one for each of the block's, and the memory that they are in.
@@ -68,16 +78,39 @@ class LayerBlock final : public StoredBlock, public worker::TableKeeper, public 
     std::vector<std::span<const float>> spans;
   };
 
+  // What the host gives a pass, in the place of the block.
+  struct Placed {
+    at::Tensor ids, numerics;
+    std::vector<at::Tensor> inputs;     // by input of the block
+    PlacedLabels labels;                // in training
+    std::vector<at::Tensor> gradients;  // by output of the block; undefined where it has none
+  };
+  struct RecordedPass;
+
   // One micro-batch from its forward to its backward pass. Leaves of autograd are what the block's gradients are of.
   struct Micro {
     worker::BatchView features;
     int64_t first_sample = 0;
-    std::vector<at::Tensor> positions, rows;  // by table: of the gathered rows, and these, leaves
-    std::vector<at::Tensor> parameters;       // leaves, by dense parameter
-    std::vector<at::Tensor> inputs;           // leaves, by input of the block
-    std::vector<at::Tensor> outputs;          // by output of the block
-    at::Tensor result, result_gradient;       // of the loss
+    Placed placed;
+    std::vector<at::Tensor> positions, rows;   // by table: of the gathered rows, and these, leaves
+    std::vector<at::Tensor> parameters;        // leaves, by dense parameter
+    std::vector<at::Tensor> inputs;            // leaves, by input of the block
+    std::vector<at::Tensor> outputs;           // by output of the block
+    at::Tensor result, result_gradient, loss;  // of the loss
+    std::vector<at::Tensor> input_gradients;   // by input of the block
     HostValues returned;
+    std::shared_ptr<RecordedPass> recorded;  // which has the tensors of this pass; null: they are here
+    // What autograd needs, of which results are left.
+    void ForgetGraph();
+  };
+
+  // Both passes of a micro-batch as the device recorded them: they read and write the tensors of `micro`.
+  struct RecordedPass {
+    Recorder::Key key;
+    std::shared_ptr<RecordedMemory> memory;
+    Micro micro;
+    DrawCounters counters;
+    std::unique_ptr<device::Recording> forward, backward;
   };
 
   // The keys of a step's rows of a table that the block has.
@@ -105,10 +138,21 @@ class LayerBlock final : public StoredBlock, public worker::TableKeeper, public 
   absl::Status KeepFixedRows();
   // The rows of a step where the block has the tables; `step` 0: for inference.
   absl::Status GatherRows(OpenStep& open, int64_t version, int64_t step);
-  absl::Status Run(Micro& micro, const OpenStep& open, const worker::BatchView& features, worker::Values inputs,
-                   bool training);
-  at::Tensor Compute(size_t index, Micro& micro, const OpenStep& open, const std::vector<at::Tensor>& inputs,
-                     const at::Tensor& ids, const at::Tensor& numerics, bool training);
+  // The parts of a pass: what the host gives, and what is computed. Only the second is recorded. `counters`: of the
+  // draws, or null.
+  absl::Status PlaceInputs(Micro& micro, worker::Values inputs, bool training);
+  absl::Status Compute(Micro& micro, const OpenStep& open, bool training, const DrawCounters* counters);
+  absl::Status PlaceGradients(Micro& micro, worker::Values output_gradients);
+  // `again`: what autograd needs stays.
+  absl::Status ComputeGradients(OpenStep& open, Micro& micro, bool again);
+  // Null: the pass is computed kernel by kernel.
+  std::shared_ptr<RecordedPass> RecordedFor(const OpenStep& open, worker::Pass pass, const worker::BatchView& features);
+  // Both by a recording, which is made if it is not there. Where it cannot be made, the first sets own.recorded to
+  // null, and the second computes kernel by kernel.
+  absl::Status ForwardRecorded(OpenStep& open, Micro& own, worker::Values inputs);
+  absl::Status BackwardRecorded(OpenStep& open, Micro& own);
+  at::Tensor ComputeLayer(size_t index, Micro& micro, const OpenStep& open, const std::vector<at::Tensor>& inputs,
+                          bool training);
   // The values of a parameter for a pass: with `training` a leaf of autograd.
   at::Tensor Parameter(size_t dense, Micro& micro, const OpenStep& open, bool training);
   absl::StatusOr<worker::Values> ToHost(const std::vector<at::Tensor>& tensors, HostValues& host) const;
@@ -116,8 +160,6 @@ class LayerBlock final : public StoredBlock, public worker::TableKeeper, public 
                                              worker::Values inputs);
   absl::StatusOr<worker::Values> BackwardPass(worker::Pass pass, worker::Values output_gradients);
   absl::StatusOr<worker::Values> InferPass(const worker::BatchView& features, worker::Values inputs);
-  absl::Status GradientsOfLeaves(OpenStep& open, Micro& micro, worker::Values output_gradients,
-                                 std::vector<at::Tensor>& of_inputs);
 
   const worker::SampleShape sample_shape_;
   const std::vector<worker::Operation> operations_;
@@ -133,6 +175,8 @@ class LayerBlock final : public StoredBlock, public worker::TableKeeper, public 
   std::vector<bool> has_fixed_rows_;            // by dense parameter: the first ones do not change
   std::vector<LayerConstants> constants_;       // by operation
   std::vector<OpenStep> open_;                  // by slot
+  Recorder recorder_;
+  std::map<Recorder::Key, std::shared_ptr<RecordedPass>> passes_;
   Micro infer_;
   std::shared_ptr<ResidentTables> resident_;  // null: the rows come from the host
   std::unique_ptr<StagedRows> staged_;        // null: on no device

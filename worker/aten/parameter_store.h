@@ -15,6 +15,7 @@
 
 #include "worker/aten/place.h"
 #include "worker/pipeline/block_compute.h"
+#include "worker/pipeline/recorded_work.h"
 
 namespace medley::worker::aten {
 
@@ -42,6 +43,10 @@ class ParameterStore {
   virtual absl::Status SumCopies(std::string_view name) = 0;
 
   virtual absl::Status ApplyUpdate(const Optimizer& optimizer) = 0;
+  // Updates that a device recorded.
+  virtual RecordingCounts Recordings() const { return {}; }
+  // Where a pass of a device reads parameters after step `version`, and where it adds gradients.
+  virtual std::vector<uint64_t> Addresses(int64_t) const { return {}; }
   virtual int64_t applied_step() const = 0;
   virtual int64_t undo_limit() const = 0;
   virtual int64_t agreed_step() const = 0;

@@ -34,6 +34,15 @@ absl::StatusOr<at::Tensor> Place::ToPlace(const at::Tensor& host) const {
   return placed;
 }
 
+absl::Status Place::Renew(const at::Tensor& host, at::Tensor& placed) const {
+  if (!apart() || !placed.defined() || placed.scalar_type() != host.scalar_type() || placed.sizes() != host.sizes()) {
+    MEDLEY_ASSIGN_OR_RETURN(placed, ToPlace(host));
+    return absl::OkStatus();
+  }
+  const at::Tensor from = host.contiguous();
+  return device_->CopyIn({static_cast<const std::byte*>(from.data_ptr()), from.nbytes()}, placed.data_ptr());
+}
+
 absl::StatusOr<at::Tensor> Place::ToHost(const at::Tensor& placed) const {
   if (!apart() || !placed.defined()) return placed;
   const at::Tensor from = at::detach(placed).contiguous();

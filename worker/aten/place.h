@@ -21,10 +21,13 @@ class Place {
 
   at::Device device() const { return tensors_; }
   bool apart() const { return device_ != nullptr; }
+  const std::shared_ptr<device::Device>& owner() const { return device_; }  // null: the host
   at::TensorOptions Floats() const { return at::TensorOptions().dtype(at::kFloat).device(tensors_); }
 
   // A tensor that is in place already is returned as it is. Errors: those of Device.
   absl::StatusOr<at::Tensor> ToPlace(const at::Tensor& host) const;
+  // The same, into `placed` where it has the same type and sizes: its address stays then.
+  absl::Status Renew(const at::Tensor& host, at::Tensor& placed) const;
   absl::StatusOr<at::Tensor> ToHost(const at::Tensor& placed) const;
   // Floats of the host's memory to and from a contiguous tensor of as many.
   absl::Status CopyIn(std::span<const float> from, const at::Tensor& to) const;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "worker/aten/recorder.h"
 #include "worker/aten/resident_update.h"
 #include "worker/model/aligned_floats.h"
 #include "worker/model/version_ring.h"
@@ -36,7 +37,11 @@ class ResidentParameters final : public ParameterStore {
  public:
   ResidentParameters(const std::vector<ParameterSpec>& specs, const Optimizer& optimizer, uint64_t seed,
                      int kept_updates, const Place& place)
-      : specs_(specs), place_(place), state_floats_(StateFloats(optimizer.kind)), versions_(kept_updates) {
+      : specs_(specs),
+        place_(place),
+        state_floats_(StateFloats(optimizer.kind)),
+        versions_(kept_updates),
+        recorder_(place, "updates") {
     const at::AutoGradMode none(false);
     offsets_.resize(specs_.size());
     for (int range = 0; range < kRanges; ++range) {
@@ -158,29 +163,26 @@ class ResidentParameters final : public ParameterStore {
     MEDLEY_RETURN_IF_ERROR(begun_);
     MEDLEY_RETURN_IF_ERROR(TakeBack());
     const Version &from = Latest(), &to = versions_.Next();
-    for (int64_t at = 0; at < begins_[kStatistics]; at += kPiece) {
-      const int64_t count = std::min(kPiece, begins_[kStatistics] - at);
-      const auto piece = [&](const at::Tensor& all) { return all.defined() ? all.narrow(0, at, count) : all; };
-      ApplyOnDevice(optimizer, {.weights = piece(from.weights),
-                                .gradient = piece(sums_),
-                                .state = {piece(from.state[0]), piece(from.state[1])},
-                                .new_weights = piece(to.weights),
-                                .new_state = {piece(to.state[0]), piece(to.state[1])},
-                                .scratch = scratch_});
-    }
-    const auto range = [&](const at::Tensor& all, Range begin, Range end) {
-      return all.narrow(0, begins_[begin], begins_[end] - begins_[begin]);
-    };
-    at::Tensor changed = range(to.weights, kStatistics, kFrozen);
-    at::add_out(changed, range(from.weights, kStatistics, kFrozen), range(sums_, kStatistics, kFrozen));
-    if (!to.weights.is_same(from.weights)) {
-      range(to.weights, kFrozen, kRanges).copy_(range(from.weights, kFrozen, kRanges));
-      for (size_t s = 0; s < state_floats_; ++s) {
-        range(to.state[s], kStatistics, kRanges).copy_(range(from.state[s], kStatistics, kRanges));
+    factors_.Set(optimizer, place_.Floats());
+    Recorder::Key key = FixedFactorsOf(optimizer);
+    for (const Version* version : {&from, &to}) {
+      for (const at::Tensor* each : {&version->weights, &version->state[0], &version->state[1]}) {
+        key.push_back(AddressOf(*each));
       }
     }
+    key.push_back(AddressOf(sums_));
+    const auto update = [&] {
+      Update(optimizer, from, to);
+      return absl::OkStatus();
+    };
+    if (size_ > 0) MEDLEY_RETURN_IF_ERROR(recorder_.Do(key, update));
     versions_.Advance();
     return absl::OkStatus();
+  }
+  RecordingCounts Recordings() const override { return recorder_.counts(); }
+  std::vector<uint64_t> Addresses(int64_t version) const override {
+    MEDLEY_CHECK(versions_.Has(version), "this version of the parameters is not kept");
+    return {AddressOf(versions_.At(version).weights), AddressOf(sums_)};
   }
 
   int64_t applied_step() const override { return versions_.step(); }
@@ -196,6 +198,32 @@ class ResidentParameters final : public ParameterStore {
   void SetAppliedStep(int64_t step) override { versions_.SetStep(step); }
 
  private:
+  // Writes the newest values of `to`.
+  void Update(const Optimizer& optimizer, const Version& from, const Version& to) const {
+    for (int64_t at = 0; at < begins_[kStatistics]; at += kPiece) {
+      const int64_t count = std::min(kPiece, begins_[kStatistics] - at);
+      const auto piece = [&](const at::Tensor& all) { return all.defined() ? all.narrow(0, at, count) : all; };
+      ApplyOnDevice(optimizer, {.weights = piece(from.weights),
+                                .gradient = piece(sums_),
+                                .state = {piece(from.state[0]), piece(from.state[1])},
+                                .new_weights = piece(to.weights),
+                                .new_state = {piece(to.state[0]), piece(to.state[1])},
+                                .scratch = scratch_,
+                                .factors = &factors_});
+    }
+    const auto range = [&](const at::Tensor& all, Range begin, Range end) {
+      return all.narrow(0, begins_[begin], begins_[end] - begins_[begin]);
+    };
+    at::Tensor changed = range(to.weights, kStatistics, kFrozen);
+    at::add_out(changed, range(from.weights, kStatistics, kFrozen), range(sums_, kStatistics, kFrozen));
+    if (!to.weights.is_same(from.weights)) {
+      range(to.weights, kFrozen, kRanges).copy_(range(from.weights, kFrozen, kRanges));
+      for (size_t s = 0; s < state_floats_; ++s) {
+        range(to.state[s], kStatistics, kRanges).copy_(range(from.state[s], kStatistics, kRanges));
+      }
+    }
+  }
+
   const Version& Latest() const { return versions_.Latest(); }
   // A parameter's part of a tensor of all.
   at::Tensor Of(const at::Tensor& all, size_t parameter) const {
@@ -279,6 +307,8 @@ class ResidentParameters final : public ParameterStore {
   VersionRing<Version> versions_;
   at::Tensor sums_;  // of gradients
   std::array<at::Tensor, 2> scratch_;
+  ChangingFactors factors_;
+  Recorder recorder_;
   absl::Status begun_;  // an error of the constructor
   int64_t gradient_step_ = kNoStep;
   AlignedFloats host_;    // the gradients in the host's order

@@ -8,7 +8,8 @@
 
 namespace medley::worker::aten {
 
-// A step leaves no memory behind: 20 steps, the second ten of which need no more than the first.
+// A step leaves no memory behind: 28 steps, the last ten of which need no more than the ten before. In the first eight
+// the device records what it does again.
 void ExpectNoGrowth(const std::function<absl::Status(int64_t step)>& step);
 
 // Calls `run` until none of its allocations is left that was not made to fail once, one in each call. Each failure must

@@ -10,6 +10,7 @@
 #include "common/model/operation_range.h"
 #include "tests/unit/worker/zoo/random_batch.h"
 #include "worker/aten/testing/tested_device.h"
+#include "worker/device/unrecorded_device.h"
 
 namespace medley::worker::aten {
 
@@ -31,6 +32,7 @@ LayerChain::LayerChain(const Graph& graph, const Setup& setup) : graph_(graph), 
   for (size_t b = 0, first = 0; b < ends.size(); first = static_cast<size_t>(ends[b++])) {
     BlockSettings settings{.optimizer = setup.optimizer, .seed = kSeed, .kept_updates = setup.kept_updates};
     if (setup.on_device.at(b)) settings.device = *OpenTestedDevice();
+    if (!setup.may_record) settings.device = std::make_shared<device::UnrecordedDevice>(settings.device);
     auto block = MakeBlock(graph, {static_cast<int>(first), ends[b]}, settings);
     EXPECT_TRUE(block.ok()) << base::ToString(block.status());
     blocks_.push_back(std::move(*block));

@@ -26,6 +26,7 @@ class LayerChain {
     std::vector<bool> on_device;  // by block
     Optimizer optimizer = *MakeOptimizer("sgd", 0.1);
     int kept_updates = 1;
+    bool may_record = true;  // the device
   };
 
   static constexpr int kTableRows = 11;  // that a batch uses
