@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "worker/device/bounded_device.h"
+#include "worker/device/unrecorded_device.h"
 
 namespace medley::worker {
 
@@ -23,6 +24,7 @@ absl::StatusOr<std::shared_ptr<device::Device>> ChooseDevice(const Environment& 
   }
   MEDLEY_RETURN_IF_ERROR(gpu.status());
   base::log::Info("computing on a GPU", {{"gpu", (*gpu)->name()}});
+  if (!env.graphs) gpu = std::make_shared<device::UnrecordedDevice>(*std::move(gpu));
   if (env.device_memory == 0) return gpu;
   return std::make_shared<device::BoundedDevice>(*std::move(gpu), env.device_memory);
 }

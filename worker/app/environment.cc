@@ -163,6 +163,7 @@ absl::StatusOr<Environment> ReadEnvironment(const GetVariable& get, Need need) {
   env.pool = get("MEDLEY_POOL").value_or("");
   MEDLEY_ASSIGN_OR_RETURN(env.share_memory, Switch(get, "MEDLEY_SHARE_MEMORY", true));
   MEDLEY_ASSIGN_OR_RETURN(env.plain_nccl, Switch(get, "MEDLEY_PLAIN_NCCL", false));
+  MEDLEY_ASSIGN_OR_RETURN(env.graphs, Switch(get, "MEDLEY_GRAPHS", true));
   if (get("MEDLEY_ROWS_AHEAD").has_value()) {
     MEDLEY_ASSIGN_OR_RETURN(env.rows_ahead, Switch(get, "MEDLEY_ROWS_AHEAD", false));
   }

@@ -43,6 +43,7 @@ struct Environment {
   int64_t coordinator_term = 0;       // of this coordinator; 0: none
   bool share_memory = true;           // MEDLEY_SHARE_MEMORY (0 or 1): with trainers on this machine
   bool plain_nccl = false;            // MEDLEY_PLAIN_NCCL (0 or 1): NCCL may connect machines of an encrypted job
+  bool graphs = true;                 // MEDLEY_GRAPHS (0 or 1): a device may record kernels and do them again
   // MEDLEY_ROWS_AHEAD (0 or 1): trainers ask servers for rows a step ahead; nullopt: those that compute on a device.
   std::optional<bool> rows_ahead;
   // How long a profiler measures (MEDLEY_PROFILE_TIME): ProfilerOptions::budget_seconds.

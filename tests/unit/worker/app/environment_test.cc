@@ -118,17 +118,20 @@ TEST_F(EnvironmentTest, SwitchesAreZeroOrOne) {
   ASSERT_THAT(standard, IsOk());
   EXPECT_TRUE(standard->share_memory);
   EXPECT_FALSE(standard->plain_nccl);
+  EXPECT_TRUE(standard->graphs);
   EXPECT_FALSE(standard->rows_ahead.has_value()) << "it depends on the device";
   variables_ = {{"MEDLEY_SPEC_FILE", variables_["MEDLEY_SPEC_FILE"]},
                 {"MEDLEY_SHARE_MEMORY", "0"},
                 {"MEDLEY_PLAIN_NCCL", "1"},
+                {"MEDLEY_GRAPHS", "0"},
                 {"MEDLEY_ROWS_AHEAD", "1"}};
   const auto read = Read();
   ASSERT_THAT(read, IsOk());
   EXPECT_FALSE(read->share_memory);
   EXPECT_TRUE(read->plain_nccl);
+  EXPECT_FALSE(read->graphs);
   EXPECT_EQ(read->rows_ahead, true);
-  for (const char* name : {"MEDLEY_SHARE_MEMORY", "MEDLEY_PLAIN_NCCL", "MEDLEY_ROWS_AHEAD"}) {
+  for (const char* name : {"MEDLEY_SHARE_MEMORY", "MEDLEY_PLAIN_NCCL", "MEDLEY_GRAPHS", "MEDLEY_ROWS_AHEAD"}) {
     auto& value = variables_[name];
     const std::string before = std::exchange(value, "yes");
     EXPECT_THAT(Read(), StatusIs(absl::StatusCode::kInvalidArgument,
