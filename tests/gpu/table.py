@@ -16,7 +16,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGE = os.path.join(ROOT, "docs/operate/gpus.md")
 BEGIN, END = "<!-- tests/gpu/table.py writes from here -->\n", "<!-- to here -->\n"
-MODELS = ("lenet", "two-tower", "transformer", "resnet18", "bert", "resnet50")
+MODELS = ("lenet", "mlp", "two-tower", "transformer", "resnet18", "bert", "resnet50")
 # What a row says, the part, and what the names of its results begin with.
 ROWS = (
     [("tests of devices passed", "device-tests", "worker_device_test: passed"), ("tests of models passed", "device-tests",
@@ -26,7 +26,8 @@ ROWS = (
        for words, what in (("a step", r", batch \d+: a step$"), ("a step of eager PyTorch", r", batch \d+: a step of eager"),
                            ("times PyTorch's step", ": times"), ("copied to the GPU a step", ": copied to"),
                            ("copied from the GPU a step", ": copied from"), ("gradients from float64", ": gradients"),
-                           ("losses of ten steps from float64", ": losses"))]
+                           ("losses of ten steps from float64", ": losses of"), ("a step without graphs", ": a step without"),
+                           ("calls done again", ": calls done"), ("losses from those without graphs", ": losses from"))]
     + [(f"ctrdnn, batch {batch:,}: {words}", "click", f"ctrdnn, batch {batch}: {what}") for batch in (4096, 16384)
        for words, what in (("a step", "a step$"), ("a step of eager PyTorch", "a step of eager"), ("times PyTorch's step", "times"),
                            ("copied to the GPU a step", "copied to"), ("copied from the GPU a step", "copied from"),

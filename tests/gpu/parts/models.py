@@ -19,6 +19,8 @@ import zoo
 ROUNDS = 3
 LOSS_STEPS = 10
 LOSS_BAR, GRADIENT_BAR = 1e-3, 1e-3
+LAUNCH_BOUND = ("lenet", "mlp")  # whose kernels take less time than their launches
+GRAPH_BAR = 0.6  # of eager PyTorch's step, for those
 LEAST_SECONDS = {"bert": 40, "resnet50": 40}  # of a model: with less time left it is not begun; others need 12
 
 
@@ -126,6 +128,26 @@ def compare_values(name, model, module, data, labels, spec, folder):
     return eager
 
 
+def compare_graphs(name, model, spec):
+    """The same steps with kernels that the GPU records and does again, and with kernels that are given one by one."""
+    if not kit.ON_GPU:
+        kit.skip(f"{name}: calls done again", "it needs a GPU")
+        return
+    (graphs, error), (plain, other) = train(spec, model.steps), train(spec, model.steps, "--no-graphs")
+    if graphs is None or plain is None:
+        kit.row(f"{name}: with and without graphs", error or other, holds=False)
+        return
+    found = graphs["recordings"]
+    # The shapes of a model whose rows the host has change from step to step.
+    fixed = name in LAUNCH_BOUND
+    kit.row(f"{name}: calls done again", found["done_again"], found["reason"], "more than those one by one" if fixed else "",
+            found["done_again"] > found["one_by_one"] and not found["reason"] if fixed else None)
+    kit.row(f"{name}: memory of graphs", round(found["bytes"] / 2**20, 1), "MiB")
+    kit.row(f"{name}: a step without graphs", float(f"{1e3 * plain['mean_seconds']:.4g}"), "ms")
+    apart = max(abs(a - b) / max(abs(b), 1e-9) for a, b in zip(graphs["losses"], plain["losses"]))
+    kit.row(f"{name}: losses from those without graphs", float(f"{apart:.2g}"), "", f"<= {LOSS_BAR}", apart <= LOSS_BAR)
+
+
 def compare_seconds(name, model, eager, spec):
     ratios, ours, theirs, last = [], [], [], None
     for _ in range(ROUNDS):
@@ -139,7 +161,10 @@ def compare_seconds(name, model, eager, spec):
         ratios.append(ours[-1] / theirs[-1])
     kit.row(f"{name}, batch {model.batch}: a step", float(f"{statistics.median(ours):.4g}"), "ms")
     kit.row(f"{name}, batch {model.batch}: a step of eager PyTorch", float(f"{statistics.median(theirs):.4g}"), "ms")
-    kit.row(f"{name}: times PyTorch's step ({min(ratios):.2f} to {max(ratios):.2f})", float(f"{statistics.median(ratios):.3g}"))
+    ratio = float(f"{statistics.median(ratios):.3g}")
+    bar = (f"<= {GRAPH_BAR}", ratio <= GRAPH_BAR) if kit.ON_GPU and name in LAUNCH_BOUND else ("", None)
+    kit.row(f"{name}: times PyTorch's step ({min(ratios):.2f} to {max(ratios):.2f})", ratio, "", *bar)
+    compare_graphs(name, model, spec)
     if "bytes_in" not in last:
         return
     if not all(values.is_floating_point() for values in eager.data):  # whole numbers are rows of tables, which the host has

@@ -48,6 +48,10 @@ def resnet50(classes=1000):
                          nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, classes)))
 
 
+def small_mlp():
+    return nn.Sequential(nn.Sequential(nn.Linear(64, 256), nn.ReLU()), nn.Sequential(nn.Linear(256, 256), nn.ReLU()), nn.Linear(256, 10))
+
+
 class Bert(nn.Module):
     """BERT's encoder with a classifier over the first token (Devlin et al., 2019), without dropout, whose masks differ."""
 
@@ -98,7 +102,8 @@ def models(on_gpu):
     """By name, the quickest first."""
     example = lambda name: script(f"examples/{name}/export.py")  # noqa: E731
     return {
-        "lenet": Model(lambda: example("lenet").LeNet(), {"image": [1, 28, 28]}, 512 if on_gpu else 32, 10),
+        "lenet": Model(lambda: example("lenet").LeNet(), {"image": [1, 28, 28]}, 512 if on_gpu else 32, 10, steps=200 if on_gpu else 40),
+        "mlp": Model(small_mlp, {"x": [64]}, 256 if on_gpu else 32, 10, steps=200 if on_gpu else 40),
         "two-tower": Model(lambda: example("two-tower").TwoTower(),
                            {"numbers": [4], "traits": ([4], 512), "terms": [2], "trades": ([4], 512)}, 4096 if on_gpu else 64, 1),
         "transformer": Model(lambda: example("transformer").Tokens(dropout=0.0), {"numbers": [6], "words": ([8], 1024)},
