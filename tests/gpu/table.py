@@ -26,8 +26,10 @@ ROWS = (
        for words, what in (("a step", r", batch \d+: a step$"), ("a step of eager PyTorch", r", batch \d+: a step of eager"),
                            ("times PyTorch's step", ": times"), ("copied to the GPU a step", ": copied to"),
                            ("copied from the GPU a step", ": copied from"), ("gradients from float64", ": gradients"),
-                           ("losses of ten steps from float64", ": losses of"), ("a step without graphs", ": a step without"),
-                           ("calls done again", ": calls done"), ("losses from those without graphs", ": losses from"))]
+                           ("losses of ten steps from float64", ": losses of"))]
+    + [(f"{model}: {words}", "models", rf"{model}{what}") for model in ("lenet", "mlp", "transformer")
+       for words, what in (("a step without graphs", ": a step without"), ("calls done again", ": calls done"),
+                           ("losses from those without graphs", ": losses from"))]
     + [(f"ctrdnn, batch {batch:,}: {words}", "click", f"ctrdnn, batch {batch}: {what}") for batch in (4096, 16384)
        for words, what in (("a step", "a step$"), ("a step of eager PyTorch", "a step of eager"), ("times PyTorch's step", "times"),
                            ("copied to the GPU a step", "copied to"), ("copied from the GPU a step", "copied from"),
