@@ -57,6 +57,8 @@ inline scheduler::v1::RowsPlace RowsPlaceToProto(RowsPlace place) {
       break;
     case RowsPlace::kTrainers:
       return scheduler::v1::ROWS_PLACE_TRAINERS;
+    case RowsPlace::kDevice:
+      return scheduler::v1::ROWS_PLACE_DEVICE;
     case RowsPlace::kAny:
       return scheduler::v1::ROWS_PLACE_ANY;
   }
@@ -70,6 +72,8 @@ inline absl::StatusOr<RowsPlace> RowsPlaceFromProto(scheduler::v1::RowsPlace pla
       return RowsPlace::kServers;
     case scheduler::v1::ROWS_PLACE_TRAINERS:
       return RowsPlace::kTrainers;
+    case scheduler::v1::ROWS_PLACE_DEVICE:
+      return RowsPlace::kDevice;
     case scheduler::v1::ROWS_PLACE_ANY:
       return RowsPlace::kAny;
     default:

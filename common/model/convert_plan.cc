@@ -1,6 +1,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/convert_enums.h"
+#include "common/model/convert_tables.h"
 #include "common/model/device.h"
 #include "common/model/execution_plan.h"
 #include "common/model/operation_range.h"
@@ -110,6 +111,7 @@ void StageToProto(const Stage& stage, plan_pb::Stage& out) {
     SyncToProto(sync.sync, *to.mutable_sync());
   }
   out.set_priority(stage.priority);
+  TablesToProto(stage.tables, out);
 }
 
 absl::StatusOr<Stage> StageFromProto(const plan_pb::Stage& in, const std::string& path) {
@@ -123,6 +125,7 @@ absl::StatusOr<Stage> StageFromProto(const plan_pb::Stage& in, const std::string
     stage.syncs.push_back(std::move(sync));
   }
   stage.priority = in.priority();
+  MEDLEY_ASSIGN_OR_RETURN(stage.tables, FromProto(in.tables(), path + ".tables"));
   return stage;
 }
 

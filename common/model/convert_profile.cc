@@ -1,6 +1,7 @@
 #include <google/protobuf/util/time_util.h>
 
 #include <cmath>
+#include <optional>
 
 #include "common/base/status.h"
 #include "common/model/convert.h"
@@ -33,6 +34,23 @@ void ProfileToProto(const LayerProfile& p, profile_pb::LayerProfile& out) {
   out.set_forward_part(p.forward_part);
   out.set_update_part(p.update_part);
   out.set_undivided_parallel(p.undivided_parallel);
+  if (!p.tables) return;
+  profile_pb::TablesOnDevice& tables = *out.mutable_tables();
+  tables.set_seconds(p.tables->seconds);
+  tables.set_missed_seconds(p.tables->missed_seconds);
+  for (const CachedRows& cached : p.tables->cached) {
+    tables.add_cached()->set_share(cached.share);
+    tables.mutable_cached()->rbegin()->set_hits(cached.hits);
+  }
+}
+
+std::optional<TablesOnDevice> TablesFromProto(const profile_pb::LayerProfile& in) {
+  if (!in.has_tables()) return std::nullopt;
+  TablesOnDevice tables{.seconds = in.tables().seconds(), .missed_seconds = in.tables().missed_seconds(), .cached = {}};
+  for (const profile_pb::CachedRows& cached : in.tables().cached()) {
+    tables.cached.push_back({cached.share(), cached.hits()});
+  }
+  return tables;
 }
 
 LayerProfile ProfileFromProto(const profile_pb::LayerProfile& in) {
@@ -52,7 +70,8 @@ LayerProfile ProfileFromProto(const profile_pb::LayerProfile& in) {
           in.undivided_seconds(),
           in.forward_part(),
           in.update_part(),
-          in.undivided_parallel()};
+          in.undivided_parallel(),
+          TablesFromProto(in)};
 }
 
 }  // namespace
@@ -160,6 +179,7 @@ void ToProto(const UnitCpus& unit, profile_pb::UnitCpus& out) {
   out.set_resource_type(unit.resource_type);
   out.set_cores(unit.cores);
   out.set_period_seconds(unit.period_seconds);
+  if (unit.device_memory_bytes > 0) out.set_device_memory_bytes(unit.device_memory_bytes);
 }
 
 absl::StatusOr<UnitCpus> FromProto(const profile_pb::UnitCpus& in, std::string_view path) {
@@ -168,7 +188,10 @@ absl::StatusOr<UnitCpus> FromProto(const profile_pb::UnitCpus& in, std::string_v
   if (!good(in.period_seconds())) {
     return base::InvalidArgument("{}.periodSeconds: must not be negative, is {}", path, in.period_seconds());
   }
-  return UnitCpus{in.resource_type(), in.cores(), in.period_seconds()};
+  if (!good(in.device_memory_bytes())) {
+    return base::InvalidArgument("{}.deviceMemoryBytes: must not be negative, is {}", path, in.device_memory_bytes());
+  }
+  return UnitCpus{in.resource_type(), in.cores(), in.period_seconds(), in.device_memory_bytes()};
 }
 
 void ToProto(const Profile& profile, profile_pb::Profile& out) {

@@ -39,6 +39,7 @@ void ToProto(const Resource& resource, pb::Resource& out) {
   out.set_computed_bytes_per_message(resource.computed_bytes_per_message);
   out.set_cores(resource.cores);
   out.set_cpu_period_seconds(resource.cpu_period_seconds);
+  if (resource.device_memory_bytes > 0) out.set_device_memory_bytes(resource.device_memory_bytes);
 }
 
 absl::StatusOr<Resource> FromProto(const pb::Resource& in, std::string_view path) {
@@ -60,6 +61,7 @@ absl::StatusOr<Resource> FromProto(const pb::Resource& in, std::string_view path
   resource.computed_bytes_per_message = in.computed_bytes_per_message();
   resource.cores = in.cores();
   resource.cpu_period_seconds = in.cpu_period_seconds();
+  resource.device_memory_bytes = in.device_memory_bytes();
   return resource;
 }
 

@@ -3,6 +3,7 @@
 #include "common/model/convert.h"
 #include "common/model/convert_enums.h"
 #include "common/model/convert_objective.h"
+#include "common/model/convert_tables.h"
 #include "common/model/device.h"
 #include "common/model/plan_result.h"
 #include "common/model/planning.h"
@@ -279,6 +280,7 @@ void ToProto(const ProvisionedPlan& plan, pb::ProvisionedPlan& out) {
     to.set_throughput(stage.throughput);
     to.set_compute_seconds(stage.compute_seconds);
     to.set_comm_seconds(stage.comm_seconds);
+    TablesToProto(stage.tables, to);
   }
   out.set_server_units(plan.server_units);
   out.set_throughput(plan.throughput);
@@ -293,6 +295,8 @@ ProvisionedPlan FromProto(const pb::ProvisionedPlan& in) {
   for (const pb::ProvisionedStage& stage : in.stages()) {
     plan.stages.push_back({stage.first_layer(), stage.last_layer(), stage.resource_type(), stage.units(),
                            stage.throughput(), stage.compute_seconds(), stage.comm_seconds()});
+    // A place that this build does not know stays unspecified.
+    if (const auto tables = FromProto(stage.tables(), ""); tables.ok()) plan.stages.back().tables = *tables;
   }
   plan.server_units = in.server_units();
   plan.trainers_with_rows = in.trainers_with_rows();

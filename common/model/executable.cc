@@ -14,6 +14,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/convert_enums.h"
+#include "common/model/executable_rules.h"
 #include "common/model/placement.h"
 #include "medley/plan/v1/plan.pb.h"
 
@@ -23,114 +24,6 @@ namespace {
 namespace plan_pb = plan::v1;
 namespace protobuf = google::protobuf;
 using protobuf::FieldDescriptor;
-
-struct FieldRule {
-  FieldUse use = FieldUse::kRefused;
-  const char* instead = "";  // kRefused: what the runtime does
-};
-
-constexpr FieldRule kExecuted{FieldUse::kExecuted};
-constexpr FieldRule kByParts{FieldUse::kByParts};
-constexpr FieldRule kDescription{FieldUse::kDescription};
-constexpr FieldRule Refused(const char* instead) { return {FieldUse::kRefused, instead}; }
-
-constexpr char kInOrder[] = "passes and messages follow the schedule, or the plan's order";
-
-// By full name without the package.
-const std::map<std::string_view, FieldRule>& Fields() {
-  static const std::map<std::string_view, FieldRule> fields = {
-      {"ExecutionPlan.job_uid", kExecuted},
-      {"ExecutionPlan.generation", kExecuted},
-      {"ExecutionPlan.stages", kByParts},
-      {"ExecutionPlan.servers", kByParts},
-      {"ExecutionPlan.schedule", kByParts},
-      {"ExecutionPlan.order", kExecuted},
-      {"ExecutionPlan.estimate", kDescription},
-      {"ExecutionPlan.provenance", kDescription},
-      {"ExecutionPlan.devices", kByParts},
-      {"ExecutionPlan.placements", kByParts},
-      {"ExecutionPlan.algorithms", kByParts},
-      {"Device.id", kExecuted},
-      {"Device.pool", kExecuted},
-      {"Device.machine", kExecuted},
-      {"Device.location", kExecuted},
-      {"Replica.device", kExecuted},
-      {"Replica.share", kExecuted},
-      {"Placement.operations", kByParts},
-      {"Placement.replicas", kByParts},
-      {"Placement.sync", kByParts},
-      {"AlgorithmRule.ranks", kExecuted},
-      {"AlgorithmRule.max_bytes", kExecuted},
-      {"AlgorithmRule.algorithm", kByParts},
-      {"HierarchyLevel.groups", kByParts},
-      {"HierarchyLevel.algorithm", kByParts},
-      {"DeviceGroup.devices", kExecuted},
-      {"OperationRange.first", kExecuted},
-      {"OperationRange.end", kExecuted},
-      {"Stage.operations", kByParts},
-      {"Stage.groups", kByParts},
-      {"Stage.syncs", kByParts},
-      {"Stage.priority", Refused(kInOrder)},
-      {"Group.pool", kExecuted},
-      {"Group.units", kExecuted},
-      {"Group.share", kExecuted},
-      {"OperationSync.operations", kByParts},
-      {"OperationSync.sync", kByParts},
-      {"Sync.kind", kByParts},
-      {"Sync.algorithm", kByParts},
-      {"Sync.mode", kByParts},
-      {"Sync.fraction", kExecuted},
-      {"Sync.target_ratio", kExecuted},
-      {"Sync.hierarchy", kByParts},
-      {"Sync.anomaly", kByParts},
-      {"Sync.root", kExecuted},
-      {"AnomalyPolicy.detector", kByParts},
-      {"AnomalyPolicy.window", kExecuted},
-      {"AnomalyPolicy.threshold", kExecuted},
-      {"Servers.pool", kExecuted},
-      {"Servers.units", kExecuted},
-      {"Servers.in_trainers", kExecuted},
-      {"Schedule.kind", kByParts},
-      {"Schedule.micro_batches", kExecuted},
-      {"Schedule.max_staleness", kExecuted},
-      {"Schedule.bucket_bytes", kExecuted},
-      {"Schedule.without_undo", kExecuted},
-      {"Schedule.overlap_next_step", kExecuted},
-  };
-  return fields;
-}
-
-struct ValueRule {
-  bool executed = true;
-  const char* instead = "";
-};
-const std::map<std::string_view, ValueRule>& Values() {
-  static const std::map<std::string_view, ValueRule> values = {
-      {"SYNC_KIND_UNSPECIFIED", {}},
-      {"SYNC_KIND_NONE", {}},
-      {"SYNC_KIND_ALLREDUCE", {}},
-      {"SYNC_KIND_PARAMETER_SERVER", {}},
-      {"ALLREDUCE_ALGORITHM_UNSPECIFIED", {}},
-      {"ALLREDUCE_ALGORITHM_AUTO", {}},
-      {"ALLREDUCE_ALGORITHM_CENTRALIZED", {}},
-      {"ALLREDUCE_ALGORITHM_RING", {}},
-      {"ALLREDUCE_ALGORITHM_RECURSIVE_DOUBLING", {}},
-      {"ALLREDUCE_ALGORITHM_LINEAR", {}},
-      {"SYNC_MODE_UNSPECIFIED", {}},
-      {"SYNC_MODE_FULL", {}},
-      {"SYNC_MODE_NONE", {}},
-      {"SYNC_MODE_PERCENTAGE", {}},
-      {"SYNC_MODE_FLEXIBLE", {}},
-      {"ANOMALY_DETECTOR_UNSPECIFIED", {}},
-      {"ANOMALY_DETECTOR_RUNNING_MEAN", {}},
-      {"ANOMALY_DETECTOR_WINDOW", {}},
-      {"SCHEDULE_KIND_UNSPECIFIED", {}},
-      {"SCHEDULE_KIND_SYNC_1F1B", {}},
-      {"SCHEDULE_KIND_GPIPE", {}},
-      {"SCHEDULE_KIND_ASYNC_1F1B", {}},
-  };
-  return values;
-}
 
 // "Sync.mode" of "medley.plan.v1.Sync.mode".
 std::string_view ShortName(const FieldDescriptor& field) {
@@ -158,8 +51,8 @@ std::string TextOf(const protobuf::Message& message, const FieldDescriptor& fiel
 absl::Status CheckEnum(const protobuf::EnumDescriptor& type, int number, const std::string& path) {
   const protobuf::EnumValueDescriptor* value = type.FindValueByNumber(number);
   if (value == nullptr) return NotExecuted(path, fmt::format("value {}", number), "it does not know this value");
-  const auto rule = Values().find(value->name());
-  if (rule == Values().end()) return NotExecuted(path, value->name(), "it does not know this value");
+  const auto rule = ExecutableValues().find(value->name());
+  if (rule == ExecutableValues().end()) return NotExecuted(path, value->name(), "it does not know this value");
   return rule->second.executed ? absl::OkStatus() : NotExecuted(path, value->name(), rule->second.instead);
 }
 
@@ -187,8 +80,9 @@ absl::Status CheckMessage(const protobuf::Message& message, const std::string& p
   reflection.ListFields(message, &set);
   for (const FieldDescriptor* field : set) {
     const std::string here = path + "." + field->json_name();
-    const auto rule = Fields().find(ShortName(*field));
-    if (rule == Fields().end()) return NotExecuted(here, TextOf(message, *field), "it does not know this field");
+    const auto rule = ExecutableFields().find(ShortName(*field));
+    if (rule == ExecutableFields().end())
+      return NotExecuted(here, TextOf(message, *field), "it does not know this field");
     if (rule->second.use == FieldUse::kRefused) {
       return NotExecuted(here, TextOf(message, *field), rule->second.instead);
     }
@@ -423,13 +317,13 @@ absl::Status CheckOperations(const ExecutionPlan& plan, const std::vector<Operat
 }  // namespace
 
 std::optional<FieldUse> UseOf(const FieldDescriptor& field) {
-  const auto rule = Fields().find(ShortName(field));
-  return rule == Fields().end() ? std::nullopt : std::optional(rule->second.use);
+  const auto rule = ExecutableFields().find(ShortName(field));
+  return rule == ExecutableFields().end() ? std::nullopt : std::optional(rule->second.use);
 }
 
 std::optional<bool> IsExecuted(const protobuf::EnumValueDescriptor& value) {
-  const auto rule = Values().find(value.name());
-  return rule == Values().end() ? std::nullopt : std::optional(rule->second.executed);
+  const auto rule = ExecutableValues().find(value.name());
+  return rule == ExecutableValues().end() ? std::nullopt : std::optional(rule->second.executed);
 }
 
 absl::Status CheckExecutable(const plan_pb::ExecutionPlan& plan, const std::vector<OperationParts>& operations) {

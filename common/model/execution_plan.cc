@@ -112,6 +112,21 @@ absl::Status CheckServers(const ExecutionPlan& plan) {
                                trainers, servers.units);
 }
 
+absl::Status CheckTables(const ExecutionPlan& plan, const Stage& stage, const std::string& path) {
+  const Tables& tables = stage.tables;
+  if (tables.cache_bytes < 0 || (tables.cache_bytes > 0) != (tables.place == TablePlace::kCache)) {
+    return base::InvalidArgument("{}.tables.cacheBytes: must be positive with CACHE, and 0 else, is {}", path,
+                                 tables.cache_bytes);
+  }
+  if (!tables.OnDevice()) return absl::OkStatus();
+  if (stage.Units() != 1) {
+    return base::InvalidArgument("{}.tables: the GPU of one trainer has them, but the stage has {} units", path,
+                                 stage.Units());
+  }
+  if (!plan.servers) return absl::OkStatus();
+  return base::InvalidArgument("{}.tables: a GPU has them, but the plan has shards of rows", path);
+}
+
 absl::Status CheckStages(const ExecutionPlan& plan, int layers, std::vector<bool>& seen) {
   bool needs_servers = false;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
@@ -119,6 +134,7 @@ absl::Status CheckStages(const ExecutionPlan& plan, int layers, std::vector<bool
     MEDLEY_RETURN_IF_ERROR(Claim(plan.stages[s].operations, layers, path, seen));
     MEDLEY_RETURN_IF_ERROR(CheckGroups(plan.stages[s], path));
     MEDLEY_RETURN_IF_ERROR(CheckSyncs(plan.stages[s], layers, path, needs_servers));
+    MEDLEY_RETURN_IF_ERROR(CheckTables(plan, plan.stages[s], path));
     const auto& ranges = plan.stages[s].operations;
     if (ranges.empty()) return base::InvalidArgument("{}.operations: a stage needs operations", path);
   }
@@ -172,6 +188,16 @@ absl::Status Validate(const ExecutionPlan& plan, int layers) {
   return CheckOrder(plan.order, layers);
 }
 
+Tables TablesOf(const ExecutionPlan& plan, int trainer) {
+  int first = 0;
+  for (const Stage& stage : plan.stages) {
+    const int end = first + stage.Units();
+    if (trainer >= first && trainer < end) return {stage.tables.place, stage.tables.cache_bytes, 0};
+    first = end;
+  }
+  return {};
+}
+
 int MostStaleness(const ExecutionPlan& plan) {
   if (plan.schedule.kind != ScheduleKind::kAsync1F1B) return 0;
   const auto stages = static_cast<int>(std::max(plan.stages.size(), plan.placements.size()));
@@ -192,6 +218,9 @@ std::string Summary(const ExecutionPlan& plan, const std::vector<std::string>& l
     for (size_t g = 0; g < stage.groups.size(); ++g) {
       if (g > 0) out += '+';
       out += fmt::format("{}x{}", stage.groups[g].units, stage.groups[g].pool);
+    }
+    if (stage.tables.OnDevice()) {
+      out += stage.tables.place == TablePlace::kDevice ? " with tables on its GPU" : " with rows cached on its GPU";
     }
   }
   if (!plan.placements.empty()) {

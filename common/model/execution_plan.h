@@ -14,6 +14,7 @@
 #include "common/model/order_entry.h"
 #include "common/model/sync.h"
 #include "common/model/synchronisation.h"
+#include "common/model/table_place.h"
 
 namespace medley::model {
 
@@ -29,6 +30,7 @@ struct Stage {
   std::vector<Group> groups;
   std::vector<OperationSync> syncs;
   double priority = 0;
+  Tables tables = {};
   int Units() const;  // of all groups
   bool operator==(const Stage&) const = default;
 };
@@ -117,12 +119,16 @@ bool PullsRows(const Stage& stage);
 // The trainers of such stages.
 int TrainersThatPullRows(const ExecutionPlan& plan);
 
+// Where the plan has the tables of the stage of this trainer, counted over all stages. Without what it expects of a
+// cache, which is nothing that a trainer could do.
+Tables TablesOf(const ExecutionPlan& plan, int trainer);
+
 // The most steps by which a gradient of a plan with stages is late: those that the first stage is ahead of the last. 0
 // unless the schedule is asynchronous.
 int MostStaleness(const ExecutionPlan& plan);
 
 // One line: "emb@4xcpu-spot | fc1..loss@1xv100-spot + 2 servers@cpu-spot", "emb..loss@2xcpu-spot + rows in 2 trainers",
-// or "7 placements@2xcpu-spot+1xv100-spot".
+// "emb..loss@1xh100 with tables on its GPU", or "7 placements@2xcpu-spot+1xv100-spot".
 // Without names it prints operation indices.
 std::string Summary(const ExecutionPlan& plan, const std::vector<std::string>& layer_names);
 

@@ -6,8 +6,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "common/model/table_place.h"
 
 namespace medley::model {
 
@@ -33,6 +36,7 @@ struct LayerProfile {
   double forward_part = 0;
   double update_part = 0;
   double undivided_parallel = 0;  // as compute_parallel, of undivided_seconds; 0: unknown
+  std::optional<TablesOnDevice> tables = std::nullopt;  // of a layer with tables, measured on a GPU
   bool operator==(const LayerProfile&) const = default;
 };
 

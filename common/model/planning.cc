@@ -30,6 +30,22 @@ absl::Status Fraction(double value, const std::string& path) {
   return base::InvalidArgument("{}: must be in [0, 1], is {}", path, value);
 }
 
+absl::Status CheckTables(const TablesOnDevice& tables, const std::string& path) {
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(tables.seconds, path + ".seconds"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(tables.missed_seconds, path + ".missedSeconds"));
+  double share = 0;
+  for (size_t i = 0; i < tables.cached.size(); ++i) {
+    const std::string here = fmt::format("{}.cached[{}]", path, i);
+    MEDLEY_RETURN_IF_ERROR(Fraction(tables.cached[i].share, here + ".share"));
+    MEDLEY_RETURN_IF_ERROR(Fraction(tables.cached[i].hits, here + ".hits"));
+    if (tables.cached[i].share <= share) {
+      return base::InvalidArgument("{}.share: must be more than {}, is {}", here, share, tables.cached[i].share);
+    }
+    share = tables.cached[i].share;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckProfile(const LayerProfile& p, const std::string& path) {
   if (p.resource_type.empty()) return base::InvalidArgument("{}.resourceType: must not be empty", path);
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(p.compute_seconds, path + ".computeSeconds"));
@@ -49,6 +65,7 @@ absl::Status CheckProfile(const LayerProfile& p, const std::string& path) {
     return base::InvalidArgument("{}.updatePart: forwardPart {} and updatePart {} are more than the whole", path,
                                  p.forward_part, p.update_part);
   }
+  if (p.tables) MEDLEY_RETURN_IF_ERROR(CheckTables(*p.tables, path + ".tables"));
   return CheckNotNegative(p.activation_bytes, path + ".activationBytes");
 }
 
@@ -143,6 +160,7 @@ absl::Status CheckResource(const Resource& r, const std::string& path) {
   MEDLEY_RETURN_IF_ERROR(CheckMessages(r, path));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.cores, path + ".cores"));
   MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.cpu_period_seconds, path + ".cpuPeriodSeconds"));
+  MEDLEY_RETURN_IF_ERROR(CheckNotNegative(r.device_memory_bytes, path + ".deviceMemoryBytes"));
   if (r.limit < 0 || r.limit > kMaxUnits) {
     return base::InvalidArgument("{}.limit: must be in [0, {}], is {}", path, kMaxUnits, r.limit);
   }

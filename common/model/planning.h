@@ -78,9 +78,9 @@ struct PlannerOptions {
 // left are the same for every plan of a cluster, so kTime asks there for the same plan as kStepTime.
 enum class Objective { kCost, kStepTime, kCostPerHour, kTime };
 
-// Where the rows of embedding tables are: on parameter servers, in the trainers of the stages that pull them, or
-// wherever it is better.
-enum class RowsPlace { kServers, kTrainers, kAny };
+// Where the rows of embedding tables are: on parameter servers, in the trainers of the stages that pull them, on the
+// GPU of the only trainer of such a stage, or wherever it is better.
+enum class RowsPlace { kServers, kTrainers, kDevice, kAny };
 
 struct PlanRequest {
   Model model;

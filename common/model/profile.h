@@ -11,11 +11,12 @@
 
 namespace medley::model {
 
-// What a unit of a type may use of processors: its CPU limit.
+// What a unit of a type may use of processors, its CPU limit, and of the memory of its GPU.
 struct UnitCpus {
   std::string resource_type;
-  double cores = 0;           // 0: unknown, or no limit
-  double period_seconds = 0;  // in which the limit grants that part of a period; 0: unknown
+  double cores = 0;                // 0: unknown, or no limit
+  double period_seconds = 0;       // in which the limit grants that part of a period; 0: unknown
+  double device_memory_bytes = 0;  // of its GPU that a trainer may use; 0: none, or unknown
   bool operator==(const UnitCpus&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/model/reason.h"
+#include "common/model/table_place.h"
 
 namespace medley::model {
 
@@ -17,6 +18,7 @@ struct ProvisionedStage {
   double throughput = 0;       // samples/s
   double compute_seconds = 0;  // CT_i(k) in the paper
   double comm_seconds = 0;     // DT_i(k) in the paper
+  Tables tables = {};          // kUnspecified: no tables, or on no GPU
   bool operator==(const ProvisionedStage&) const = default;
 };
 

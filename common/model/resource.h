@@ -36,6 +36,7 @@ struct Resource {
   double computed_bytes_per_message = 0;  // with which a unit computes per message for the seconds above; 0: unknown
   double cores = 0;                       // CPU limit of a unit; 0: unknown
   double cpu_period_seconds = 0;          // in which that limit holds; 0: unknown
+  double device_memory_bytes = 0;         // of a unit's GPU that a trainer may use; 0: unknown
   bool operator==(const Resource&) const = default;
 };
 

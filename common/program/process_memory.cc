@@ -158,19 +158,24 @@ class Members {
     return sum.Take();
   }
 
-  ProcessMemory Gpu(int device, const DeviceMemory& counted) const {
+  ProcessMemory Gpu(int device, const DeviceMemory& counted, const model::Tables& tables) const {
     Sum sum;
     for (const Holder& holder : counted.holders) {
       sum.Add(holder.name, holder.bytes, !IsOfActivations(holder) || !options_.torch);
     }
-    double rows = 0;
+    double rows = 0, whole = 0;
     for (const Block& block : program_.blocks) {
       const std::vector<int>& devices = program_.layouts[static_cast<size_t>(block.layout)].devices;
       if (std::find(devices.begin(), devices.end(), device) == devices.end()) continue;
       for (int i = block.operations.first; i < block.operations.end; ++i) {
         const model::Layer& layer = model_.layers[static_cast<size_t>(i)];
         if (layer.sparse) rows += std::min(layer.weight_bytes, layer.output_bytes * options_.tensors.samples);
+        if (layer.sparse) whole += layer.weight_bytes * (options_.tensors.state_factor - 1);
       }
+    }
+    if (tables.place == model::TablePlace::kDevice) sum.Add("tables", whole);
+    if (tables.place == model::TablePlace::kCache) {
+      sum.Add("a cache of rows", std::min(whole, static_cast<double>(tables.cache_bytes)));
     }
     sum.Add("rows of a step with their gradients", 2 * rows, /*sure=*/false);
     sum.Add("CUDA", kCuda, /*sure=*/false);
@@ -234,13 +239,16 @@ std::vector<ProcessMemory> MemoryOfMembers(const Program& program, const model::
 }
 
 std::vector<ProcessMemory> MemoryOfGpus(const Program& program, const model::Model& model,
-                                        const ProcessOptions& options, const std::vector<bool>& on_gpu) {
+                                        const ProcessOptions& options, const std::vector<bool>& on_gpu,
+                                        const std::vector<model::Tables>& tables) {
   const std::vector<DeviceMemory> counted = CountMemory(program, WithoutTables(model), options.tensors);
   const Members members(program, model, options);
   std::vector<ProcessMemory> all(program.devices.size());
   for (size_t d = 0; d < all.size(); ++d) {
     const bool computes = program.devices[d].host < 0 && !program.devices[d].server;
-    if (computes && d < on_gpu.size() && on_gpu[d]) all[d] = members.Gpu(static_cast<int>(d), counted[d]);
+    if (computes && d < on_gpu.size() && on_gpu[d]) {
+      all[d] = members.Gpu(static_cast<int>(d), counted[d], d < tables.size() ? tables[d] : model::Tables());
+    }
   }
   return all;
 }

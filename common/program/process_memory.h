@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/model/model.h"
+#include "common/model/table_place.h"
 #include "common/program/memory.h"
 #include "common/program/program.h"
 
@@ -48,9 +49,10 @@ std::vector<ProcessMemory> MemoryOfMembers(const Program& program, const model::
 // What the devices with `on_gpu[d]` need of their GPU's memory; others nothing. A GPU holds weights, optimizer state,
 // the versions of both, gradients and activations (docs/adr/0098-a-device-owns-its-parameters.md), and of tables the
 // rows that a step uses, of which the most count as unsure. So do activations of models from PyTorch, and CUDA's own
-// memory.
+// memory. `tables[d]` says which tables, or how large a cache, the device has besides.
 std::vector<ProcessMemory> MemoryOfGpus(const Program& program, const model::Model& model,
-                                        const ProcessOptions& options, const std::vector<bool>& on_gpu);
+                                        const ProcessOptions& options, const std::vector<bool>& on_gpu,
+                                        const std::vector<model::Tables>& tables = {});
 
 // For a process that measures the operations of the model one after the other.
 ProcessMemory MemoryOfProfiler(const model::Model& model, const ProcessOptions& options);

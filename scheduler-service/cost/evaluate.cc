@@ -52,6 +52,11 @@ void CheckUnits(const Problem& problem, const std::vector<StageChoice>& stages, 
   int total = 0;
   for (const StageChoice& s : stages) {
     total += s.units;
+    if (s.units > 1 && problem.TablesIn(s.first, s.last, s.type).OnDevice()) {
+      out.push_back({"maxUnits", problem.type(s.type).name, static_cast<double>(s.units), 1.0,
+                     fmt::format("{} have their tables on the GPU of one unit, not of {}",
+                                 LayerNames(problem, s.first, s.last), s.units)});
+    }
     if (s.units >= c.min_units) continue;
     out.push_back({"minUnits", problem.type(s.type).name, static_cast<double>(c.min_units),
                    static_cast<double>(s.units),
@@ -129,7 +134,7 @@ Evaluation Evaluate(const Problem& problem, const std::vector<StageChoice>& stag
     const double throughput = filling.Throughput(filling.TermsIn(stages, i), s.units);
     out.plan.stages.push_back({s.first, s.last, problem.type(s.type).name, s.units,
                                std::isfinite(throughput) ? throughput : score.throughput, terms.ComputeSeconds(s.units),
-                               terms.CommSeconds(s.units)});
+                               terms.CommSeconds(s.units), problem.TablesIn(s.first, s.last, s.type)});
   }
   out.plan.server_units = score.server_units;
   out.plan.throughput = score.throughput;

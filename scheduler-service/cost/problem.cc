@@ -138,29 +138,36 @@ void Problem::Fill(const model::PlanRequest& request, int t, Prefix& prefix) {
   const auto server = std::ranges::find(request.resources, request.server_type, &model::Resource::name);
   const double cores = server != request.resources.end() && server->cores > 0 ? server->cores : 1;
   const bool inside = request.rows == model::RowsPlace::kTrainers;
+  const bool on_device = request.rows == model::RowsPlace::kDevice;
   const double own_cores = resource.cores > 0 ? resource.cores : 1;
   static const model::LayerProfile kNone;
   for (size_t i = 0; i + 1 < n; ++i) {
     const model::Layer& layer = request.model.layers[i];
     const model::LayerProfile* found = FindProfile(layer, resource.name);
     const model::LayerProfile& p = found != nullptr ? *found : kNone;
-    const bool served = p.server_seconds > 0;
+    const bool table = p.server_seconds > 0, served = table && !on_device;
+    const bool measured = table && p.tables && resource.device_memory_bytes > 0;
     const auto add = [i](auto& sums, auto value) { sums[i + 1] = sums[i] + value; };
-    add(prefix.missing, found == nullptr ? 1 : 0);
+    add(prefix.missing, found == nullptr || (on_device && table && !measured) ? 1 : 0);
+    if (measured) {
+      prefix.tables.push_back(static_cast<int>(i));
+      prefix.measured.push_back(&*p.tables);
+    }
     add(prefix.served, served ? 1 : 0);
     StageTerms compute = ComputeOf(p, served || layer.sparse);
     if (inside) compute.compute_parallel += p.server_seconds / own_cores;
+    if (on_device && table) compute = {.compute_serial = measured ? p.tables->seconds : 0};
     add(prefix.compute_serial, compute.compute_serial);
     add(prefix.compute_parallel, compute.compute_parallel);
     const bool summed = prefix.group_seconds > 0 && IsSummed(layer, p);
-    const double sync = p.sync_seconds - (summed ? prefix.group_seconds : 0);
+    const double sync = on_device && table ? 0 : p.sync_seconds - (summed ? prefix.group_seconds : 0);
     add(prefix.summed, summed ? 1 : 0);
     add(prefix.sync_serial, (1 - p.comm_parallel) * sync);
     add(prefix.sync_parallel, p.comm_parallel * sync);
-    add(prefix.server_seconds, p.server_seconds / cores);
+    add(prefix.server_seconds, on_device ? 0.0 : p.server_seconds / cores);
     add(prefix.server_weight, served ? layer.weight_bytes : 0.0);
     add(prefix.dense_weight, layer.sparse ? 0.0 : layer.weight_bytes);
-    add(prefix.local_weight, served && !inside ? 0.0 : layer.weight_bytes);
+    add(prefix.local_weight, table && !inside ? 0.0 : layer.weight_bytes);
     const bool last = i + 2 == n;
     prefix.transfer_serial[i] = last ? 0 : (1 - p.comm_parallel) * p.transfer_seconds;
     prefix.transfer_parallel[i] = last ? 0 : p.comm_parallel * p.transfer_seconds;
@@ -177,6 +184,10 @@ bool Problem::Profiled(int layer, int t) const {
 bool Problem::Allowed(int first, int last, int t) const {
   const Prefix& p = prefix(t);
   if (p.missing[At(last + 1)] != p.missing[At(first)]) return false;
+  if (rows_on_device()) {
+    const model::Tables tables = TablesIn(first, last, t);
+    if (tables.place == model::TablePlace::kHost || (tables.OnDevice() && min_units() > 1)) return false;
+  }
   const double memory = type(t).memory_bytes;
   return memory <= 0 || LocalBytes(first, last, t) <= memory * (1 + kTolerance);
 }
@@ -248,6 +259,10 @@ StageTerms Problem::WithoutCopies(int first, int last, int t) const {
     terms.compute_serial += end_serial;
     terms.compute_parallel += p.end_parallel[At(last)];
   }
+  if (const model::Tables tables = TablesIn(first, last, t); tables.OnDevice()) {
+    terms.compute_serial += MissSeconds(first, last, t, tables);
+    terms.most_units = 1;
+  }
   terms.compute_serial *= fill_;
   terms.compute_parallel *= fill_;
   return terms;
@@ -281,7 +296,8 @@ double Problem::LocalBytes(int first, int last, int t) const {
   return request().training.state_factor * Range(prefix(t).local_weight, first, last);
 }
 
-double Problem::Throughput(const StageTerms& terms, int units) const {
+double Problem::Throughput(const StageTerms& terms, int given) const {
+  const int units = std::min(given, terms.most_units);
   const double seconds = std::max(terms.ComputeSeconds(units), terms.CommSeconds(units));
   return seconds > 0 ? batch() / seconds : kInfinity;
 }

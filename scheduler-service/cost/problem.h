@@ -30,6 +30,10 @@
 // that divides by k, since each unit has one of k shards. A stage then holds all rows of its tables on each unit: the
 // job goes on with the units that are left, down to one.
 //
+// On the GPU of the only trainer (RowsPlace::kDevice) tables are whole or a cache of their rows, as its memory allows
+// beside the stage's other state (TablesIn). Then c is what a profiler measured so, with what the rows cost that a
+// cache lacks; nothing is pulled, and a second unit would make the stage no faster.
+//
 // The y of layers whose gradients are summed has, each, what an allreduce takes whatever its size (from allreduces of
 // the request); a stage sums once, so it pays that once. Immutable and thread-safe after Compile; copies share their
 // data.
@@ -44,6 +48,7 @@
 #include "common/model/message_cost.h"
 #include "common/model/planning.h"
 #include "common/model/resource.h"
+#include "common/model/table_place.h"
 #include "scheduler-service/cost/terms.h"
 
 namespace medley::sched {
@@ -96,13 +101,17 @@ class Problem {
   // Nothing where rows are in trainers.
   ServerLoad Servers(int first, int last, int t) const;
   bool rows_in_trainers() const { return request().rows == model::RowsPlace::kTrainers; }
+  bool rows_on_device() const { return request().rows == model::RowsPlace::kDevice; }
+  // Where the stage has its tables: kUnspecified where it has none, or where nothing was measured with them on a GPU.
+  // kHost, with RowsPlace::kDevice: they fit on no unit, not even a cache.
+  model::Tables TablesIn(int first, int last, int t) const;
   // True if some layer of the stage has its rows in shards.
   bool PullsRows(int first, int last, int t) const;
-  // Bytes of weights, gradients and optimizer state that every unit of the stage holds.
+  // Bytes of weights, gradients and optimizer state that every unit of the stage holds, without tables on a GPU.
   double LocalBytes(int first, int last, int t) const;
 
   // Samples per second of a stage; infinite for a stage without work.
-  double Throughput(const StageTerms& terms, int units) const;
+  double Throughput(const StageTerms& terms, int given) const;
   double Throughput(const PlacedTerms& terms, int units) const;
   // The smallest number of units in [min_units, most] with Throughput >= x; 0 if no number is enough.
   int MinUnits(const StageTerms& terms, double x, int most) const;
@@ -133,7 +142,9 @@ class Problem {
     std::vector<double> end_parallel;  // those of the bytes, by layer before the end; they divide by units
     std::vector<double> dense_weight;  // bytes
     std::vector<int> missing, served;  // layers without a profile; with server_seconds > 0
-    std::vector<int> summed;           // layers whose y has group_seconds
+    std::vector<int> tables;           // indices of layers with tables, where they were measured on a GPU
+    std::vector<const model::TablesOnDevice*> measured;  // of these
+    std::vector<int> summed;                             // layers whose y has group_seconds
   };
   struct Data {
     model::PlanRequest request;
@@ -146,6 +157,8 @@ class Problem {
   explicit Problem(model::PlanRequest request);
   static void Fill(const model::PlanRequest& request, int t, Prefix& prefix);
   StageTerms WithoutCopies(int first, int last, int t) const;
+  // What tables on a GPU add for the rows that a cache lacks.
+  double MissSeconds(int first, int last, int t, const model::Tables& tables) const;
   StageTerms WithCopy(StageTerms terms, int layer_before, const Hop& hop) const;
   const Prefix& prefix(int t) const { return data_->prefix[static_cast<size_t>(t)]; }
 

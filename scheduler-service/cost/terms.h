@@ -17,6 +17,8 @@ struct StageTerms {
   double compute_parallel = 0;
   double comm_serial = 0;
   double comm_parallel = 0;
+  // More units are no faster: the stage keeps embedding tables on the GPU of one trainer.
+  int most_units = std::numeric_limits<int>::max();
   double ComputeSeconds(int units) const { return compute_serial + compute_parallel / units; }
   double CommSeconds(int units) const { return comm_serial + comm_parallel / units; }
 };

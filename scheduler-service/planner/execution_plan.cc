@@ -95,6 +95,7 @@ model::ExecutionPlan BuildExecutionPlan(const Problem& problem, const std::vecto
     model::Stage stage;
     stage.operations = {{choice.first, choice.last + 1}};
     stage.groups = {{problem.type(choice.type).name, choice.units, 1.0}};
+    stage.tables = problem.TablesIn(choice.first, choice.last, choice.type);
     const std::vector<model::HierarchyLevel> hierarchy =
         MakeHierarchy(problem.request().planner.sync.hierarchy, stage.groups, before);
     before[stage.groups.front().pool] += choice.units;

@@ -110,21 +110,43 @@ ParetoResult Merged(ParetoResult one, ParetoResult other) {
   return merged;
 }
 
-// With servers, with rows in the trainers, or both, as the request asks.
-absl::StatusOr<ParetoResult> FrontForRows(const model::PlanRequest& request, const base::Clock& clock,
-                                          std::stop_token stop, base::SteadyTime deadline) {
-  if (!ChoosesRowsPlace(request)) return WholeFront(request, clock, std::move(stop), deadline);
+// With servers and with rows in the trainers.
+absl::StatusOr<ParetoResult> FrontOnHosts(const model::PlanRequest& request, const base::Clock& clock,
+                                          std::stop_token stop, base::SteadyTime deadline, int parts) {
   const base::SteadyTime now = clock.Steady();
   const base::SteadyTime half = deadline == base::SteadyTime::max() ? deadline : now + (deadline - now) / 2;
-  auto servers = WholeFront(ForRowsPlace(request, model::RowsPlace::kServers), clock, stop, half);
+  auto servers = WholeFront(ForRowsPlace(request, model::RowsPlace::kServers, parts), clock, stop, half);
   if (!servers.ok() && !absl::IsDeadlineExceeded(servers.status())) return servers;
-  auto trainers = WholeFront(ForRowsPlace(request, model::RowsPlace::kTrainers), clock, std::move(stop), deadline);
+  auto trainers =
+      WholeFront(ForRowsPlace(request, model::RowsPlace::kTrainers, parts), clock, std::move(stop), deadline);
   if (!trainers.ok() && !absl::IsDeadlineExceeded(trainers.status())) return trainers;
   if (!servers.ok() && (!trainers.ok() || trainers->plans.empty())) return servers;
   if (!trainers.ok() && servers->plans.empty()) return trainers;
   ParetoResult unknown;
   unknown.complete = false;
   return Merged(servers.ok() ? *std::move(servers) : unknown, trainers.ok() ? *std::move(trainers) : unknown);
+}
+
+// With the rows at each place that the request allows.
+absl::StatusOr<ParetoResult> FrontForRows(const model::PlanRequest& request, const base::Clock& clock,
+                                          std::stop_token stop, base::SteadyTime deadline) {
+  if (!ChoosesRowsPlace(request)) return WholeFront(request, clock, std::move(stop), deadline);
+  if (!MayUseDevices(request)) return FrontOnHosts(request, clock, std::move(stop), deadline, 2);
+  constexpr int kPlaces = 3;
+  const base::SteadyTime now = clock.Steady();
+  const bool bounded = deadline != base::SteadyTime::max();
+  auto hosts = FrontOnHosts(request, clock, stop, bounded ? now + (deadline - now) * (kPlaces - 1) / kPlaces : deadline,
+                            kPlaces);
+  if (!hosts.ok() && !absl::IsDeadlineExceeded(hosts.status())) return hosts;
+  auto device = WholeFront(ForRowsPlace(request, model::RowsPlace::kDevice, kPlaces), clock, std::move(stop), deadline);
+  if (!device.ok() && !absl::IsDeadlineExceeded(device.status())) return device;
+  if (!device.ok() || device->plans.empty()) {  // the reasons of hosts say what users can change
+    if (hosts.ok()) hosts->complete = hosts->complete && device.ok() && device->complete;
+    return hosts;
+  }
+  ParetoResult unknown;
+  unknown.complete = false;
+  return Merged(hosts.ok() ? *std::move(hosts) : unknown, *std::move(device));
 }
 
 }  // namespace

@@ -236,9 +236,10 @@ absl::StatusOr<Solution> BestStages(const Question& question, const Planner& pla
   return solution;
 }
 
+// `explains`: whether to say why there is no plan.
 absl::StatusOr<model::PlanResult> AnswerInUnits(const model::PlanRequest& request, const PriceOrigin& origin,
                                                 const Planner& planner, const base::Clock& clock, std::stop_token stop,
-                                                base::SteadyTime deadline) {
+                                                base::SteadyTime deadline, bool explains = true) {
   const base::SteadyTime begin = clock.Steady();
   MEDLEY_RETURN_IF_ERROR(model::Validate(request));
   MEDLEY_RETURN_IF_ERROR(CheckPlanner(planner, request));
@@ -260,7 +261,7 @@ absl::StatusOr<model::PlanResult> AnswerInUnits(const model::PlanRequest& reques
   if (solution.best) {
     AddPlan(problem, solution, origin, result);
     if (!result.plan) result.judge.clear();
-  } else if (!differ) {
+  } else if (!differ && explains) {
     MEDLEY_RETURN_IF_ERROR(AddReasons(problem, planner, solution, clock, stop, result));
   }
   result.policy = std::move(solution.policy);
@@ -272,23 +273,57 @@ absl::StatusOr<model::PlanResult> AnswerInUnits(const model::PlanRequest& reques
   return result;
 }
 
+// The answer for one place, and whether it is known that there is one, or none.
+struct PlaceAnswer {
+  model::PlanResult result;
+  bool known = false;
+};
+
 // Plans with parameter servers and plans whose trainers keep the rows are compared where the request leaves it open.
+absl::StatusOr<PlaceAnswer> AnswerOnHosts(const model::PlanRequest& request, const PriceOrigin& origin,
+                                          const Planner& planner, const base::Clock& clock, std::stop_token stop,
+                                          base::SteadyTime deadline, int parts) {
+  const base::SteadyTime now = clock.Steady();
+  const base::SteadyTime half = deadline == base::SteadyTime::max() ? deadline : now + (deadline - now) / 2;
+  auto servers =
+      AnswerInUnits(ForRowsPlace(request, model::RowsPlace::kServers, parts), origin, planner, clock, stop, half);
+  if (!servers.ok() && !absl::IsDeadlineExceeded(servers.status())) return servers.status();
+  auto trainers = AnswerInUnits(ForRowsPlace(request, model::RowsPlace::kTrainers, parts), origin, planner, clock,
+                                std::move(stop), deadline);
+  if (!trainers.ok() && !absl::IsDeadlineExceeded(trainers.status())) return trainers.status();
+  if (!servers.ok() && (!trainers.ok() || !trainers->plan)) return servers.status();
+  const bool servers_known = servers.ok(), trainers_known = trainers.ok();
+  if (!trainers_known && !servers->plan) return trainers.status();
+  return PlaceAnswer{BetterPlace(request, servers_known ? *std::move(servers) : model::PlanResult(), servers_known,
+                                 trainers_known ? *std::move(trainers) : model::PlanResult(), trainers_known,
+                                 model::RowsPlace::kTrainers),
+                     servers_known && trainers_known};
+}
+
+// Where a GPU may have the rows, the same is asked for that place.
 absl::StatusOr<model::PlanResult> AnswerForRows(const model::PlanRequest& request, const PriceOrigin& origin,
                                                 const Planner& planner, const base::Clock& clock, std::stop_token stop,
                                                 base::SteadyTime deadline) {
   if (!ChoosesRowsPlace(request)) return AnswerInUnits(request, origin, planner, clock, std::move(stop), deadline);
+  const bool devices = MayUseDevices(request);
+  const int parts = devices ? 3 : 2;
   const base::SteadyTime now = clock.Steady();
-  const base::SteadyTime half = deadline == base::SteadyTime::max() ? deadline : now + (deadline - now) / 2;
-  auto servers = AnswerInUnits(ForRowsPlace(request, model::RowsPlace::kServers), origin, planner, clock, stop, half);
-  if (!servers.ok() && !absl::IsDeadlineExceeded(servers.status())) return servers;
-  auto trainers = AnswerInUnits(ForRowsPlace(request, model::RowsPlace::kTrainers), origin, planner, clock,
-                                std::move(stop), deadline);
-  if (!trainers.ok() && !absl::IsDeadlineExceeded(trainers.status())) return trainers;
-  if (!servers.ok() && (!trainers.ok() || !trainers->plan)) return servers;
-  if (!trainers.ok() && !servers->plan) return trainers;
-  const bool servers_known = servers.ok(), trainers_known = trainers.ok();
-  return BetterPlace(request, servers_known ? *std::move(servers) : model::PlanResult(), servers_known,
-                     trainers_known ? *std::move(trainers) : model::PlanResult(), trainers_known);
+  const bool bounded = devices && deadline != base::SteadyTime::max();
+  auto hosts =
+      AnswerOnHosts(request, origin, planner, clock, stop, bounded ? now + (deadline - now) * 2 / 3 : deadline, parts);
+  if (!devices || (!hosts.ok() && !absl::IsDeadlineExceeded(hosts.status()))) {
+    return hosts.ok() ? absl::StatusOr<model::PlanResult>(std::move(hosts->result)) : hosts.status();
+  }
+  // Why rows are on hosts is what users can change.
+  auto device = AnswerInUnits(ForRowsPlace(request, model::RowsPlace::kDevice, parts), origin, planner, clock,
+                              std::move(stop), deadline, /*explains=*/false);
+  if (!device.ok() && !absl::IsDeadlineExceeded(device.status())) return device;
+  if (!hosts.ok() && (!device.ok() || !device->plan)) return hosts.status();
+  const bool hosts_known = hosts.ok() && hosts->known, device_known = device.ok() && (device->plan || device->complete);
+  model::PlanResult on_hosts = hosts.ok() ? std::move(hosts->result) : model::PlanResult();
+  if (!on_hosts.plan && !(device.ok() && device->plan)) return on_hosts;
+  return BetterPlace(request, std::move(on_hosts), hosts_known, device_known ? *std::move(device) : model::PlanResult(),
+                     device_known, model::RowsPlace::kDevice);
 }
 
 }  // namespace

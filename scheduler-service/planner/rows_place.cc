@@ -60,12 +60,15 @@ std::string Amount(const PlanResult& result, Objective objective) {
   return fmt::format("takes {:.6g} s", value);
 }
 
-std::string NoteOf(const PlanResult& servers, bool known, Objective objective) {
-  constexpr char kWhat[] = "the trainers keep the embedding rows, without parameter servers";
-  if (servers.plan) return fmt::format("{}: with servers the best plan {}", kWhat, Amount(servers, objective));
-  if (!known) return fmt::format("{}: no plan with servers was found in the time", kWhat);
-  if (servers.reasons.empty()) return fmt::format("{}: with servers no plan meets the constraints", kWhat);
-  return fmt::format("{}: with servers there is no plan, because it {}", kWhat, servers.reasons.front().message);
+std::string NoteOf(const PlanResult& other, bool known, Objective objective, model::RowsPlace place) {
+  const bool device = place == model::RowsPlace::kDevice;
+  const char* const what = device ? "the GPU of one trainer has the embedding rows"
+                                  : "the trainers keep the embedding rows, without parameter servers";
+  const char* const with = device ? "with rows in the memory of hosts" : "with servers";
+  if (other.plan) return fmt::format("{}: {} the best plan {}", what, with, Amount(other, objective));
+  if (!known) return fmt::format("{}: no plan {} was found in the time", what, with);
+  if (other.reasons.empty()) return fmt::format("{}: {} no plan meets the constraints", what, with);
+  return fmt::format("{}: {} there is no plan, because it {}", what, with, other.reasons.front().message);
 }
 
 // Each comparison is with the better plan of both places.
@@ -93,33 +96,45 @@ bool ChoosesRowsPlace(const model::PlanRequest& request) {
   });
 }
 
-model::PlanRequest ForRowsPlace(const model::PlanRequest& request, model::RowsPlace place) {
+bool MayUseDevices(const model::PlanRequest& request) {
+  if (!ChoosesRowsPlace(request) || request.constraints.min_units > 1) return false;
+  return std::ranges::any_of(request.resources, [&](const model::Resource& resource) {
+    if (resource.device_memory_bytes <= 0) return false;
+    return std::ranges::any_of(request.model.layers, [&](const model::Layer& layer) {
+      return std::ranges::any_of(layer.profiles, [&](const model::LayerProfile& p) {
+        return p.resource_type == resource.name && p.server_seconds > 0 && p.tables.has_value();
+      });
+    });
+  });
+}
+
+model::PlanRequest ForRowsPlace(const model::PlanRequest& request, model::RowsPlace place, int parts) {
   model::PlanRequest one = request;
   one.rows = place;
-  one.planner.time_budget_seconds /= 2;
+  one.planner.time_budget_seconds /= parts;
   return one;
 }
 
-model::PlanResult BetterPlace(const model::PlanRequest& request, PlanResult servers, bool servers_known,
-                              PlanResult trainers, bool trainers_known) {
+model::PlanResult BetterPlace(const model::PlanRequest& request, PlanResult first, bool first_known, PlanResult second,
+                              bool second_known, model::RowsPlace place) {
   const Objective objective = request.objective;
-  const bool inside = IsBetterPlan(trainers, servers, objective);
-  const bool has_servers = servers.plan.has_value(), has_trainers = trainers.plan.has_value();
+  const bool other = IsBetterPlan(second, first, objective);
+  const bool first_has = first.plan.has_value(), second_has = second.plan.has_value();
   const auto both = [&](const std::optional<double>& a, const std::optional<double>& b) {
-    return Smaller(a, has_servers, servers_known, b, has_trainers, trainers_known);
+    return Smaller(a, first_has, first_known, b, second_has, second_known);
   };
-  const auto usd = both(servers.lower_bound_usd, trainers.lower_bound_usd);
-  const auto hourly = both(servers.lower_bound_usd_per_hour, trainers.lower_bound_usd_per_hour);
-  const auto seconds = both(servers.lower_bound_seconds, trainers.lower_bound_seconds);
-  const bool complete = servers.complete && trainers.complete && servers_known && trainers_known;
-  const double planning = servers.planning_seconds + trainers.planning_seconds;
-  std::string note = inside ? NoteOf(servers, servers_known, objective) : "";
-  PlanResult result = inside ? std::move(trainers) : std::move(servers);
-  MergeAlternatives(result.alternatives, std::move((inside ? servers : trainers).alternatives));
+  const auto usd = both(first.lower_bound_usd, second.lower_bound_usd);
+  const auto hourly = both(first.lower_bound_usd_per_hour, second.lower_bound_usd_per_hour);
+  const auto seconds = both(first.lower_bound_seconds, second.lower_bound_seconds);
+  const bool complete = first.complete && second.complete && first_known && second_known;
+  const double planning = first.planning_seconds + second.planning_seconds;
+  std::string note = other ? NoteOf(first, first_known, objective, place) : "";
+  PlanResult result = other ? std::move(second) : std::move(first);
+  MergeAlternatives(result.alternatives, std::move((other ? first : second).alternatives));
   result.complete = complete;
   result.planning_seconds = planning;
   if (!result.plan) return result;
-  if (inside) result.notes.push_back(std::move(note));
+  if (other) result.notes.push_back(std::move(note));
   result.lower_bound_usd = usd;
   result.lower_bound_usd_per_hour = hourly;
   result.lower_bound_seconds = seconds;

@@ -11,6 +11,7 @@
 #include "common/program/compile.h"
 #include "scheduler-service/simulate/agreeing_part.h"
 #include "scheduler-service/simulate/profile_quotas.h"
+#include "scheduler-service/simulate/profile_tables.h"
 #include "scheduler-service/simulate/rank.h"
 
 namespace medley::sched {
@@ -66,6 +67,11 @@ double PlanSimulation::computes(size_t device) const {
 
 absl::StatusOr<PlanSimulation> SimulatePlan(model::ExecutionPlan plan, const model::Profile& profile,
                                             const PlanSimulationOptions& options) {
+  if (HasTablesOnDevice(plan)) {
+    const model::Profile changed = ForTables(profile, plan);
+    for (model::Stage& stage : plan.stages) stage.tables = {};
+    return SimulatePlan(std::move(plan), changed, options);
+  }
   PlanSimulation out;
   out.samples = options.samples > 0 ? options.samples : profile.profile_batch_size;
   if (options.rank) {

@@ -27,7 +27,8 @@ LayerBlock::LayerBlock(const Graph& graph, model::OperationRange range, const Bl
       device_(settings.device),
       place_(settings.device),
       store_(MakeParameterStore(dense_, settings.optimizer, settings.seed, settings.kept_updates, place_)),
-      recorder_(place_, "passes") {
+      recorder_(place_, "passes"),
+      planned_(settings.tables) {
   has_fixed_rows_.resize(dense_.size(), false);
   size_t dense = 0, table = 0;
   for (const Operation& operation : operations_) {

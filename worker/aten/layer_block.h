@@ -11,12 +11,16 @@
 
 #include <absl/status/statusor.h>
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "common/model/forward.h"
+#include "common/model/table_place.h"
 #include "worker/aten/device_loss.h"
 #include "worker/aten/device_mask.h"
 #include "worker/aten/layer_calls.h"
@@ -51,10 +55,11 @@ class LayerBlock final : public StoredBlock,
   const std::vector<worker::ParameterSpec>& Tables() const override { return tables_; }
 
   void BeginStep(const worker::StepShape& shape) override;
-  // On a device whose memory has room for them.
+  // On a device whose memory has room for them: as the plan says, or, where it says nothing, as fits.
   absl::StatusOr<std::shared_ptr<worker::WholeTables>> MakeTables(const worker::Optimizer& optimizer, uint64_t seed,
                                                                   int kept_updates) override;
   void SetKeys(int slot, int table, std::span<const uint64_t> keys) override;
+  worker::TableCounts Counts() const override;
   void SetRows(int slot, int table, std::span<const float> rows) override;
   // On a device, if its host has the tables.
   absl::Status StageRows(int64_t step, int table, std::span<const float> rows) override;
@@ -178,8 +183,13 @@ class LayerBlock final : public StoredBlock,
   Recorder recorder_;
   std::map<Recorder::Key, std::shared_ptr<RecordedPass>> passes_;
   Micro infer_;
+  const model::Tables planned_;               // where the plan has the tables
+  std::string instead_;                       // why they are elsewhere
   std::shared_ptr<ResidentTables> resident_;  // null: the rows come from the host
-  std::unique_ptr<StagedRows> staged_;        // null: on no device
+  // Rows that come from the host, and bytes that are copied for them.
+  std::atomic<int64_t> host_rows_ = 0, host_bytes_in_ = 0;
+  mutable std::atomic<int64_t> host_bytes_out_ = 0;
+  std::unique_ptr<StagedRows> staged_;  // null: on no device
   HostValues input_gradients_;
   at::Tensor class_weights_;  // of the loss
   absl::Status rows_failed_;  // of the last SetRows

@@ -1,10 +1,12 @@
 // The rows of a LayerBlock: from the host, or of tables that it has.
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <utility>
 
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/program/memory.h"
 #include "common/program/table_place.h"
 #include "worker/aten/caught.h"
 #include "worker/aten/layer_block.h"
@@ -15,10 +17,22 @@ absl::StatusOr<std::shared_ptr<WholeTables>> LayerBlock::MakeTables(const Optimi
                                                                     int kept_updates) {
   if (!place_.apart()) return nullptr;
   MEDLEY_ASSIGN_OR_RETURN(const device::DeviceMemory memory, device_->Memory());
-  const double bytes = ResidentTables::Bytes(tables_, optimizer);
-  const program::PlacedTables placed = program::PlaceTables(bytes, static_cast<double>(memory.free));
-  if (placed.place == program::TablePlace::kHost) return nullptr;
-  const bool cached = placed.place == program::TablePlace::kCache;
+  const double bytes = ResidentTables::Bytes(tables_, optimizer), free = static_cast<double>(memory.free);
+  const program::PlacedTables placed = program::PlaceTables(planned_, bytes, free);
+  if (planned_.OnDevice() && placed.place != planned_.place) {
+    const double needed =
+        planned_.place == model::TablePlace::kDevice ? bytes : static_cast<double>(planned_.cache_bytes);
+    instead_ =
+        fmt::format("The plan has {} of {} in the memory of the GPU, of which {} are free: {}",
+                    planned_.place == model::TablePlace::kDevice ? "embedding tables" : "a cache of embedding rows",
+                    program::SizeText(needed), program::SizeText(free),
+                    placed.place == model::TablePlace::kCache
+                        ? fmt::format("it has a cache of {} instead", program::SizeText(placed.cache_bytes))
+                        : std::string("the rows stay in the memory of the host"));
+    base::log::Warn(instead_);
+  }
+  if (placed.place == model::TablePlace::kHost) return nullptr;
+  const bool cached = placed.place == model::TablePlace::kCache;
   MEDLEY_ASSIGN_OR_RETURN(resident_,
                           ResidentTables::Create(tables_, optimizer, seed, kept_updates, place_, placed.cache_bytes));
   base::log::Info(cached ? "embedding tables are in the host's memory, rows that are used often in the device's"
@@ -26,6 +40,26 @@ absl::StatusOr<std::shared_ptr<WholeTables>> LayerBlock::MakeTables(const Optimi
                   {{"tables", std::to_string(tables_.size())},
                    {"bytes", fmt::format("{:.0f}", cached ? placed.cache_bytes : bytes)}});
   return resident_;
+}
+
+TableCounts LayerBlock::Counts() const {
+  TableCounts counts;
+  if (!place_.apart() || tables_.empty()) return counts;
+  counts.instead = instead_;
+  if (resident_ == nullptr) {
+    counts.place = model::TablePlace::kHost;
+    counts.used_rows = host_rows_;
+    counts.bytes_in = host_bytes_in_;
+    counts.bytes_out = host_bytes_out_;
+    return counts;
+  }
+  const ResidentTables::CacheCounts cached = resident_->Cached();
+  counts.place = cached.bytes > 0 ? model::TablePlace::kCache : model::TablePlace::kDevice;
+  counts.used_rows = cached.hits + cached.misses;
+  counts.found_rows = cached.hits;
+  counts.bytes_in = cached.bytes_in;
+  counts.bytes_out = cached.bytes_out;
+  return counts;
 }
 
 void LayerBlock::SetKeys(int slot, int table, std::span<const uint64_t> keys) {
@@ -52,6 +86,8 @@ absl::Status LayerBlock::GatherRows(OpenStep& open, int64_t version, int64_t ste
 void LayerBlock::SetRows(int slot, int table, std::span<const float> rows) {
   if (resident_ != nullptr) return;
   const auto index = static_cast<size_t>(table);
+  host_rows_ += std::ssize(rows) / std::max<int64_t>(1, tables_[index].columns);
+  host_bytes_in_ += static_cast<int64_t>(rows.size_bytes());
   rows_failed_.Update(Caught("rows of a step", [&]() -> absl::Status {
     OpenStep& open = StepOf(slot);
     // With several open steps a buffer would be used by more than one.
@@ -82,6 +118,7 @@ std::span<const float> LayerBlock::RowGradients(int slot, int table) const {
   // The last backward pass has copied them, unless the step has fewer passes than micro-batches.
   const absl::Status copied = Caught("gradients of rows", [&] { return rows.GradientsToHost(place_); });
   if (!copied.ok()) failure_ = copied;
+  host_bytes_out_ += static_cast<int64_t>(rows.host_gradients().size_bytes());
   return rows.host_gradients();
 }
 

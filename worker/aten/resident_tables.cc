@@ -141,8 +141,14 @@ absl::Status ResidentTables::Pull(int64_t step, std::span<const TableKeys> table
   }
   for (const TableKeys& keys : tables) {
     Table& table = Find(keys.operation);
-    if (!table.slots.has_value()) continue;
-    MEDLEY_RETURN_IF_ERROR(Caught("rows of a coming step", [&] { return PlacesOf(table, keys.keys, 0).status(); }));
+    const int64_t missed = table.slots.has_value() ? table.slots->misses() : 0;
+    if (table.slots.has_value()) {
+      MEDLEY_RETURN_IF_ERROR(Caught("rows of a coming step", [&] { return PlacesOf(table, keys.keys, 0).status(); }));
+    }
+    // The step itself finds what its pull has brought: only pulls count.
+    const int64_t misses = table.slots.has_value() ? table.slots->misses() - missed : 0;
+    counts_.misses += misses;
+    counts_.hits += std::ssize(keys.keys) - misses;
   }
   if (!applied_.WaitUntil(mutex_, limit.stop, limit.deadline, [&] { return step_ >= step - 1; })) {
     if (limit.stop.stop_requested()) return base::Cancelled("the pull of rows for step {} was stopped", step);

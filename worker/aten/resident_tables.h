@@ -57,11 +57,12 @@ class ResidentTables final : public WholeTables {
   // zeros.
   void SetGradients(int64_t step, size_t table, const at::Tensor& places, const at::Tensor& sums);
 
-  // How often a key that a step asked for was on the device, and the bytes of rows that it has room for. Zeros where
-  // the device has whole tables.
+  // How often a row that a step pulled was on the device, the bytes of rows that it has room for, and those that were
+  // copied for the rest, there and back. Whole tables find every row, and `bytes` is 0.
   struct CacheCounts {
     int64_t hits = 0, misses = 0;
     double bytes = 0;
+    int64_t bytes_in = 0, bytes_out = 0;
   };
   CacheCounts Cached() const;
 
@@ -115,9 +116,11 @@ class ResidentTables final : public WholeTables {
   // Where the rows are on the device, after those that are not there were brought. `step` as RowSlots::Fetch.
   absl::StatusOr<at::Tensor> PlacesOf(Table& table, std::span<const uint64_t> keys, int64_t step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Bring(Table& table, std::span<const uint64_t> keys, const RowSlots::Fetched& fetched);
-  absl::Status WriteBack(Table& table, std::span<const RowSlots::Evicted> rows);
+  absl::Status Bring(Table& table, std::span<const uint64_t> keys, const RowSlots::Fetched& fetched)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WriteBack(Table& table, std::span<const RowSlots::Evicted> rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SayHitRate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t RowBytes(const Table& table, size_t rows) const;
   absl::Status Apply(Table& table, const TableKeys& keys, int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename Use>
   void ForEachRow(Table& table, size_t s, const Use& use, std::vector<float>& part) const;
@@ -134,6 +137,7 @@ class ResidentTables final : public WholeTables {
   std::vector<Table> tables_ ABSL_GUARDED_BY(mutex_);
   int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t undo_limit_ ABSL_GUARDED_BY(mutex_) = 0;
+  CacheCounts counts_ ABSL_GUARDED_BY(mutex_);
   absl::Status failed_ ABSL_GUARDED_BY(mutex_);
 };
 

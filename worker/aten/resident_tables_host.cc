@@ -56,6 +56,7 @@ absl::Status ResidentTables::Bring(Table& table, std::span<const uint64_t> keys,
   }
   MEDLEY_RETURN_IF_ERROR(WriteBack(table, fetched.evicted));
   if (fetched.missing.empty()) return absl::OkStatus();
+  counts_.bytes_in += RowBytes(table, fetched.missing.size());
   const auto columns = static_cast<size_t>(table.spec.columns);
   std::vector<int64_t> slots;
   for (const size_t k : fetched.missing) slots.push_back(fetched.slots[k]);
@@ -80,6 +81,7 @@ absl::Status ResidentTables::Bring(Table& table, std::span<const uint64_t> keys,
 
 absl::Status ResidentTables::WriteBack(Table& table, std::span<const RowSlots::Evicted> rows) {
   if (rows.empty()) return absl::OkStatus();
+  counts_.bytes_out += RowBytes(table, rows.size());
   const at::AutoGradMode none(false);
   const auto columns = static_cast<size_t>(table.spec.columns);
   std::vector<int64_t> slots;
@@ -100,30 +102,28 @@ absl::Status ResidentTables::WriteBack(Table& table, std::span<const RowSlots::E
   return absl::OkStatus();
 }
 
+int64_t ResidentTables::RowBytes(const Table& table, size_t rows) const {
+  return static_cast<int64_t>(rows * static_cast<size_t>(table.spec.columns) * (1 + state_floats_) * sizeof(float));
+}
+
 ResidentTables::CacheCounts ResidentTables::Cached() const {
   base::MutexLock lock(mutex_);
-  CacheCounts counts;
+  CacheCounts counts = counts_;
   for (const Table& table : tables_) {
     if (!table.slots.has_value()) continue;
-    counts.hits += table.slots->hits();
-    counts.misses += table.slots->misses();
-    counts.bytes +=
-        static_cast<double>(table.rows.weights.numel()) * static_cast<double>(1 + state_floats_) * sizeof(float);
+    counts.bytes += static_cast<double>(RowBytes(table, static_cast<size_t>(table.rows.weights.size(0))));
   }
   return counts;
 }
 
 void ResidentTables::SayHitRate() const {
-  int64_t hits = 0, all = 0;
-  for (const Table& table : tables_) {
-    if (!table.slots.has_value()) continue;
-    hits += table.slots->hits();
-    all += table.slots->hits() + table.slots->misses();
-  }
-  if (all == 0) return;
-  base::log::Info("rows that steps found in their cache on the device",
-                  {{"percent", fmt::format("{:.1f}", 100.0 * static_cast<double>(hits) / static_cast<double>(all))},
-                   {"step", std::to_string(step_)}});
+  const bool cached = std::ranges::any_of(tables_, [](const Table& table) { return table.slots.has_value(); });
+  const int64_t all = counts_.hits + counts_.misses;
+  if (!cached || all == 0) return;
+  base::log::Info(
+      "rows that steps found in their cache on the device",
+      {{"percent", fmt::format("{:.1f}", 100.0 * static_cast<double>(counts_.hits) / static_cast<double>(all))},
+       {"step", std::to_string(step_)}});
 }
 
 // The state of a row is together on the host: all of its first floats, then all of its second. Copies allocate nothing

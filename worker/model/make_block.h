@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "common/model/operation_range.h"
+#include "common/model/table_place.h"
 #include "worker/model/compute_threads.h"
 #include "worker/model/graph.h"
 #include "worker/params/optimizer.h"
@@ -30,6 +31,7 @@ struct BlockSettings {
   int kept_updates = 1;                     // how many steps can be undone, >= 0
   std::shared_ptr<device::Device> device;   // that computes; null: the CPU
   Precision precision = Precision::kFloat32;
+  model::Tables tables = {};  // where the plan has the tables of a block on a device
 };
 
 // That of spec.training.precision, which the schema has checked.

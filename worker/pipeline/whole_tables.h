@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "common/program/table_place.h"
 #include "worker/params/optimizer.h"
 #include "worker/pipeline/block_compute.h"
 #include "worker/pipeline/sparse_parameters.h"
@@ -35,16 +37,27 @@ class WholeTables : public SparseParameters {
   virtual void SetAppliedStep(int64_t step) = 0;
 };
 
+// Where a block on a device has the tables of its operations, and what was copied for it since it was made.
+struct TableCounts {
+  model::TablePlace place = model::TablePlace::kUnspecified;  // it has none, or computes on no device
+  std::string instead;                  // why the place is not that of the plan, as a sentence; empty: it is
+  int64_t used_rows = 0;                // distinct rows that steps asked for
+  int64_t found_rows = 0;               // of these, those that were on the device before
+  int64_t bytes_in = 0, bytes_out = 0;  // of rows, with their optimizer state or their gradients
+};
+
 // A block that can keep the tables of its operations where it computes, on a device that keeps whole tables.
 class TableKeeper {
  public:
   virtual ~TableKeeper() = default;
-  // From then on SetRows gets no rows, and RowGradients gives none. Null: the block has no memory for them. Call it
-  // once. Errors: those of the device.
+  // From then on SetRows gets no rows, and RowGradients gives none. Null: the block has no memory for them, or the plan
+  // has them on the host (BlockSettings::tables). Call it once. Errors: those of the device.
   virtual absl::StatusOr<std::shared_ptr<WholeTables>> MakeTables(const Optimizer& optimizer, uint64_t seed,
                                                                   int kept_updates) = 0;
   // Before SetRows: the keys of its rows, ascending.
   virtual void SetKeys(int slot, int table, std::span<const uint64_t> keys) = 0;
+  // Any thread.
+  virtual TableCounts Counts() const = 0;
 };
 
 // Null: the block takes its rows from the host.

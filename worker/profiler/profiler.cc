@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "common/program/process_memory.h"
 #include "worker/data/label_values.h"
 #include "worker/data/memory_estimate.h"
+#include "worker/device/device.h"
 #include "worker/export/initial_weights.h"
 #include "worker/model/block_shape.h"
 #include "worker/model/fit_graph.h"
@@ -26,6 +28,7 @@
 #include "worker/profiler/print_profile.h"
 #include "worker/profiler/statistics.h"
 #include "worker/profiler/step_timer.h"
+#include "worker/profiler/tables_on_device.h"
 #include "worker/profiler/used_rows.h"
 
 namespace medley::worker {
@@ -279,7 +282,14 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
   profile.state_factor = StateFactor(optimizer.kind);
   profile.samples_per_epoch = data.rows();
   profile.micro_batches = std::max(1, training.micro_batches);
-  if (options.cores > 0) profile.units = {{options.resource_type, options.cores, options.cpu_period_seconds}};
+  double device_memory = 0;
+  if (options.device != nullptr) {
+    MEDLEY_ASSIGN_OR_RETURN(const device::DeviceMemory memory, options.device->Memory());
+    device_memory = static_cast<double>(memory.free);
+  }
+  if (options.cores > 0 || device_memory > 0) {
+    profile.units = {{options.resource_type, options.cores, options.cpu_period_seconds, device_memory}};
+  }
   MEDLEY_RETURN_IF_ERROR(CheckModelFits(options, profile, data));
   AddUsedRows(graph, data, profile.model);
   const StepTimerContext context{.graph = graph,
@@ -292,8 +302,13 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
                                  .make_block = options.make_block,
                                  .clock = *options.clock,
                                  .stop = options.stop};
+  const double for_computation = kComputeShare * options.budget_seconds;
   MEDLEY_ASSIGN_OR_RETURN(std::vector<Costs> measured,
-                          TimeComputation(context, training, options.cores, kComputeShare * options.budget_seconds));
+                          TimeComputation(context, training, options.cores, for_computation));
+  MEDLEY_ASSIGN_OR_RETURN(
+      std::vector<std::optional<model::TablesOnDevice>> tables,
+      TimeTablesOnDevice(context, training.batch_size, profile.micro_batches,
+                         for_computation / static_cast<double>(graph.operations.size() * kConfigurations)));
   for (int i = 0; i < static_cast<int>(graph.operations.size()); ++i) {
     model::LayerProfile layer;
     layer.resource_type = options.resource_type;
@@ -318,6 +333,10 @@ absl::StatusOr<model::Profile> MeasureProfile(const ProfilerOptions& options, co
                                             undivided[1].seconds + seconds.back() - before.back().seconds};
       layer.undivided_seconds = in_one[0];
       layer.undivided_parallel = ParallelFraction(ends, in_one);
+    }
+    if (std::optional<model::TablesOnDevice>& there = tables[static_cast<size_t>(i)]) {
+      there->cached = CachedRowsOf(data.view(), data.shape(), operation.parameters.front(), training.batch_size);
+      layer.tables = std::move(*there);
     }
     layer.measured_at = base::FormatTime(options.clock->Now());
     profile.model.layers[static_cast<size_t>(i)].profiles.push_back(std::move(layer));

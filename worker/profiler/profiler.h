@@ -1,6 +1,7 @@
 // Measures the time of each layer of a job's model on this machine and prints the profile for the operator.
 //
-// Takes a few seconds and prints one line: "MEDLEY-PROFILE {profile as proto3 JSON}" (medley.profile.v1.Profile).
+// Layers with embedding tables are also measured with their tables on the device, if there is one. Takes a few seconds
+// and prints one line: "MEDLEY-PROFILE {profile as proto3 JSON}" (medley.profile.v1.Profile).
 #pragma once
 
 #include <absl/status/status.h>

@@ -18,6 +18,7 @@
 #include "worker/model/graph.h"
 #include "worker/model/make_block.h"
 #include "worker/params/optimizer.h"
+#include "worker/pipeline/whole_tables.h"
 
 namespace medley::worker {
 
@@ -39,7 +40,8 @@ struct OperationCost {
   double burst_seconds = 0;      // of a single step; less than `seconds` where a limit interrupts some of the steps
   double forward_part = 0;       // of passes and update, in [0, 1]
   double update_part = 0;
-  int64_t rows = 0;  // distinct rows of its first table that a step uses
+  int64_t rows = 0;    // distinct rows of its first table that a step uses
+  TableCounts tables;  // of all steps, where StepTimerContext::tables has the rows on a device
 };
 
 struct StepTimerContext {
@@ -53,7 +55,14 @@ struct StepTimerContext {
   BlockMaker make_block = MakeModelBlock;
   base::Clock& clock;
   std::stop_token stop;
+  // Where tables are. Unspecified: rows come from the host, and their updates belong to servers. Otherwise the device
+  // has a table of at most kMostTableBytes, with optimizer state, or a cache, and updates are of the operation. Keys
+  // are spread over that table as over the whole one.
+  model::Tables tables = {};
 };
+
+// More than the caches of a GPU's processors have, and little beside what a profiler holds anyway.
+constexpr int64_t kMostTableBytes = int64_t{64} << 20;
 
 // Measures steps of `samples` in `micros` micro-batches, of these operations only, for about `budget` seconds, at least
 // one step. Errors: those of making and running the operations, Cancelled.

@@ -148,14 +148,13 @@ absl::Status GenerationRuntime::MakeState(std::stop_token stop) {
                    .threads = context_.threads,
                    .kept_updates = plan_.schedule.without_undo ? sequence_.lag - 1 : programs_.training.lag,
                    .device = context_.device,
-                   .precision = PrecisionOf(context_.spec->training.precision)},
+                   .precision = PrecisionOf(context_.spec->training.precision),
+                   .tables = model::TablesOf(plan_, device_)},
       .make_block = context_.make_block};
   for (const int block : sequence_.blocks) {
     options.blocks.push_back(programs_.training.blocks[static_cast<size_t>(block)].operations);
   }
-  if (held_ != nullptr && held_->options().blocks == options.blocks &&
-      held_->options().local_tables == options.local_tables &&
-      held_->options().settings.kept_updates == options.settings.kept_updates) {
+  if (held_ != nullptr && held_->options().Keeps(options)) {
     state_ = held_;
     return absl::OkStatus();
   }

@@ -15,6 +15,7 @@
 #include "worker/trainer/evaluation_report.h"
 #include "worker/trainer/generation_runtime.h"
 #include "worker/trainer/rebuild.h"
+#include "worker/trainer/table_report.h"
 #include "worker/trainer/trainer_data.h"
 
 namespace medley::worker {
@@ -254,6 +255,7 @@ class Trainer::Rep {
     if (processor_) progress.set_processor_seconds(processor - *processor_);
     processor_ = processor;
     progress.set_checkpoint_seconds(std::exchange(checkpoint_seconds_, 0));
+    tables_.Fill(*current_->state(), progress);
     progress.set_wants_checkpoint(context_.push_log != nullptr && context_.push_log->IsShort());
     send_(std::move(request));
     return true;
@@ -324,6 +326,7 @@ class Trainer::Rep {
   std::optional<double> processor_;          // time at the end of the last step; nullopt: other work came after it
   std::optional<DueCheckpoint> checkpoint_;  // of a step that is open
   double checkpoint_seconds_ = 0;            // that training stood still for one, since the last report
+  TableReport tables_;
   BackgroundWriter writer_;
 };
 

@@ -68,6 +68,22 @@ TrainerState::TrainerState(Options options, std::vector<std::unique_ptr<BlockCom
   holds_.assign(operations.begin(), operations.end());
 }
 
+TableCounts TrainerState::DeviceTables() const {
+  TableCounts sum;
+  for (const auto& model : models_) {
+    const TableKeeper* const keeper = KeeperOf(*model);
+    if (keeper == nullptr) continue;
+    const TableCounts counts = keeper->Counts();
+    if (sum.place == model::TablePlace::kUnspecified) sum.place = counts.place;
+    if (sum.instead.empty()) sum.instead = counts.instead;
+    sum.used_rows += counts.used_rows;
+    sum.found_rows += counts.found_rows;
+    sum.bytes_in += counts.bytes_in;
+    sum.bytes_out += counts.bytes_out;
+  }
+  return sum;
+}
+
 std::vector<TrainerState::Held> TrainerState::Parameters() {
   const size_t state_floats = StateFloats(options_.settings.optimizer.kind);
   std::vector<Held> all;

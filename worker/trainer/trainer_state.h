@@ -34,6 +34,11 @@ class TrainerState {
     bool local_tables = false;                  // keep the blocks' sparse parameters in this process
     BlockSettings settings;
     BlockMaker make_block = MakeModelBlock;
+    // Whether a state of these options is one of the others: the rest is the same for all states of a trainer.
+    bool Keeps(const Options& other) const {
+      return blocks == other.blocks && local_tables == other.local_tables &&
+             settings.kept_updates == other.settings.kept_updates && settings.tables == other.settings.tables;
+    }
   };
   // Creates the state of step 0 from the seed.
   static absl::StatusOr<std::shared_ptr<TrainerState>> Create(const Graph& graph, const Options& options);
@@ -42,6 +47,8 @@ class TrainerState {
   // One a block, in the order of options().blocks.
   const std::vector<std::unique_ptr<BlockCompute>>& models() const { return models_; }
   WholeTables* tables() { return tables_.get(); }
+  // The sum over all blocks that compute on a device. Any thread.
+  TableCounts DeviceTables() const;
 
   int64_t AppliedStep() const;
   // The newest step whose values all replicas have or had; AppliedStep() unless they differ.

@@ -95,6 +95,44 @@ TEST_F(ClickDeviceTest, RowsThatAreUsedOftenAreCached) {
   EXPECT_EQ(found.weights, expected.weights);
 }
 
+StageShape With(plan::v1::TablePlace place, int64_t cache_bytes = 0) {
+  StageShape stage = On("device", 0, 5);
+  stage.tables.set_place(place);
+  stage.tables.set_cache_bytes(cache_bytes);
+  return stage;
+}
+
+// A trainer has the tables where its plan says, and reports what its steps found there. The losses are the same.
+TEST_F(ClickDeviceTest, TablesAreWhereThePlanSays) {
+  JobOptions options = LargeCensus();
+  options.environment = {};
+  const Outcome whole = Train(options, {.stages = {With(plan::v1::TABLE_PLACE_DEVICE)}});
+  EXPECT_EQ(whole.end.device_tables().place(), plan::v1::TABLE_PLACE_DEVICE);
+  EXPECT_GT(whole.end.device_tables().used_rows(), 0);
+  EXPECT_EQ(whole.end.device_tables().found_rows(), whole.end.device_tables().used_rows());
+  EXPECT_EQ(whole.end.device_tables().bytes_in(), 0);
+  const Outcome cached = Train(options, {.stages = {With(plan::v1::TABLE_PLACE_CACHE, 120'000)}});
+  EXPECT_EQ(cached.end.device_tables().place(), plan::v1::TABLE_PLACE_CACHE);
+  EXPECT_GT(cached.end.device_tables().found_rows(), 0);
+  EXPECT_LT(cached.end.device_tables().found_rows(), cached.end.device_tables().used_rows());
+  EXPECT_GT(cached.end.device_tables().bytes_in(), cached.end.device_tables().bytes_out());
+  const Outcome host = Train(options, {.stages = {With(plan::v1::TABLE_PLACE_HOST)}});
+  EXPECT_EQ(host.end.device_tables().place(), plan::v1::TABLE_PLACE_HOST);
+  EXPECT_EQ(host.end.device_tables().found_rows(), 0);
+  EXPECT_GT(host.end.device_tables().bytes_in(), cached.end.device_tables().bytes_in());
+  for (const Outcome* run : {&whole, &cached, &host}) EXPECT_EQ(run->end.device_tables().instead(), "");
+  EXPECT_EQ(cached.losses, whole.losses);
+  EXPECT_LE(LargestDifference(whole, host), kMost);
+}
+
+// The plan expects more memory than the device has: the job trains, and says that it is not as planned.
+TEST_F(ClickDeviceTest, ATrainerSaysThatItsTablesDoNotFit) {
+  const Outcome found = Train(LargeCensus(), {.stages = {With(plan::v1::TABLE_PLACE_DEVICE)}});
+  EXPECT_EQ(found.end.device_tables().place(), plan::v1::TABLE_PLACE_CACHE);
+  EXPECT_NE(found.end.device_tables().instead().find("The plan has embedding tables of "), std::string::npos)
+      << found.end.device_tables().instead();
+}
+
 TEST_F(ClickDeviceTest, RowsAreInTrainers) {
   ExpectLossesOfTheCpu(Census(), {.stages = {On("device", 0, 1, 2), On("device", 1, 5)}, .rows_in_trainers = true},
                        "shards in two trainers");
@@ -143,6 +181,17 @@ TEST_F(ClickDeviceTest, ACacheIsMadeAgainAcrossMoves) {
   ExpectLossesAcrossMoves(LargeCensus(4), {.stages = {On("device", 0, 5)}},
                           {.stages = {On("device", 0, 1), On("cpu", 1, 5)}},
                           "rows that are used often in the device's");
+}
+
+// Through a checkpoint, as the forms differ; no step is lost.
+TEST_F(ClickDeviceTest, TablesMoveFromTheDeviceToServersAndBack) {
+  ExpectLossesAcrossMoves(Census(4), {.stages = {With(plan::v1::TABLE_PLACE_DEVICE)}},
+                          {.stages = {On("device", 0, 5, 2)}, .servers = 2}, "in the memory of the device");
+}
+
+TEST_F(ClickDeviceTest, TablesMoveFromServersToTheDeviceAndBack) {
+  ExpectLossesAcrossMoves(Census(4), {.stages = {On("cpu", 0, 1), On("device", 1, 5)}, .servers = 1},
+                          {.stages = {With(plan::v1::TABLE_PLACE_DEVICE)}});
 }
 
 }  // namespace

@@ -380,6 +380,7 @@ std::string JobHarness::Send(const JobShape& shape, const std::string& reason) {
     group.set_pool(from.pool);
     group.set_units(from.units);
     group.set_share(1);
+    if (from.tables.place() != plan::v1::TABLE_PLACE_UNSPECIFIED) *stage.mutable_tables() = from.tables;
     for (int op = from.first; op < from.end; ++op) {
       plan::v1::OperationSync& sync = *stage.add_syncs();
       sync.add_operations()->set_first(op);

@@ -35,6 +35,7 @@ struct StageShape {
   int group = 0;  // trainers of each group, which add linearly before the groups do; 0: without groups
   int root = 0;   // index of the trainer that adds where an algorithm is centralized
   std::string pool = "cpu";
+  plan::v1::Tables tables = {};  // as in the plan
 };
 
 // Operations with the same replicas, whose numbers are those of JobShape::devices.

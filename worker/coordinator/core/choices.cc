@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/model/rows_member.h"
+#include "worker/coordinator/core/row_moves.h"
 #include "worker/coordinator/core/state.h"
 
 namespace medley::worker::choices {
@@ -26,6 +27,7 @@ bool MayChange(const CoreState& view, base::SteadyTime now) {
 Request NewPlan(const CoreState& view) {
   const job::v1::ApplyPlanRequest& desired = *view.plans.desired;
   if (desired.plan().generation() == view.generations.active->request.plan().generation()) return {};
+  if (row_moves::IsWanted(view)) return row_moves::Next(view);
   RosterFit fit = Fit(view, desired, Use::kStaying);
   if (!members::OnlyLeaversMissing(view.members, fit)) return {};
   return PrepareRequest{desired, std::move(fit), job::v1::STATE_ORIGIN_PEERS, plans::WhyNew(view.plans)};
@@ -63,6 +65,13 @@ Request TakeBack(const CoreState& view, RosterFit fit, base::SteadyTime now) {
                         standing_by::WhyReturned(view.standing_by, newcomer)};
 }
 
+bool NeedsCheckpoint(const CoreState& view, base::SteadyTime now) {
+  if (view.generations.next || now < view.recovery.retry_at || !view.options.checkpoints) return false;
+  if (!row_moves::IsWanted(view)) return false;
+  if (Fit(view, view.generations.active->request, Use::kAll).covers) return false;
+  return Fit(view, *view.plans.desired, Use::kStaying).full();
+}
+
 Request FromSurvivors(const CoreState& view, base::SteadyTime now) {
   if (view.generations.next || now < view.recovery.retry_at) return {};
   const job::v1::ApplyPlanRequest& in_force = view.generations.active->request;
@@ -84,6 +93,7 @@ Request FromSurvivors(const CoreState& view, base::SteadyTime now) {
   for (const auto& [plan, use] : all) {
     // Shards are rebuilt as they were, and divided again later.
     if (rebuild && plan->plan().servers().units() != active.plan.servers().units()) continue;
+    if (plan == &desired && row_moves::IsWanted(view)) continue;  // its members cannot take the tables
     RosterFit fit = Fit(view, *plan, use);
     if (!fit.covers) continue;
     return PrepareRequest{*plan, std::move(fit), job::v1::STATE_ORIGIN_PEERS, std::move(cause), 0, std::move(rebuild)};

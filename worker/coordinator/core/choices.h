@@ -25,6 +25,9 @@ Request Without(const CoreState& view, const std::string& leaver, RosterFit fit)
 // The plan in force with a member that came back. `fit`: its members.
 Request TakeBack(const CoreState& view, RosterFit fit, base::SteadyTime now);
 
+// After a loss: whether the survivors' plan misses members, and the newest one, which could start, has its tables in
+// another form.
+bool NeedsCheckpoint(const CoreState& view, base::SteadyTime now);
 // After a loss: from the survivors' state, with the first choice of plan and members that covers every stage.
 Request FromSurvivors(const CoreState& view, base::SteadyTime now);
 

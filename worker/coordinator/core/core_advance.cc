@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/model/rows_member.h"
 #include "worker/coordinator/core/core.h"
+#include "worker/coordinator/core/row_moves.h"
 
 namespace medley::worker {
 
@@ -84,6 +85,7 @@ void CoordinatorCore::ResolveHalt(Instant now) {
 void CoordinatorCore::ContinueFromSurvivors(Instant now) {
   const GenerationsState& generations = state_.generations;
   if (!generations::StateIsWhole(*generations.active) && LoseUnlessRebuilt(generations.halted_step, now)) return;
+  if (choices::NeedsCheckpoint(state_, now.steady)) return LoseState(state_.recovery.cause, now);
   Do(choices::FromSurvivors(state_, now.steady), now);
 }
 
@@ -138,6 +140,7 @@ void CoordinatorCore::OnProgress(const std::string& member, const job::v1::Progr
     state_.meters.activity.Waited(result.trainer->peer.slot().pool(), progress);
   }
   if (progress.has_row_tiers()) state_.meters.row_tiers.Add(member, progress.row_tiers());
+  if (progress.has_device_tables()) state_.meters.device_tables.Add(member, progress.device_tables());
   if (progress.has_resumed_from()) switches::ResumedFrom(state_.switches, progress.resumed_from());
   if (result.commit_to) CommitTo(*result.commit_to, now);
 }
@@ -191,6 +194,7 @@ void CoordinatorCore::ConsiderChange(Instant now) {
     checkpoints::Want(state_.checkpoints, false, now.steady);
     return Do(plan, now);
   }
+  if (row_moves::NeedsCheckpoint(state_)) return checkpoints::Ask(state_.checkpoints, true);
   standing_by::MarkSlow(state_.standing_by, state_, now);
   RosterFit fit = members::Fit(state_, state_.generations.active->request, members::Use::kStaying);
   const std::string leaver = choices::Leaver(state_);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "worker/coordinator/core/core.h"
+#include "worker/coordinator/core/row_moves.h"
 
 namespace medley::worker {
 
@@ -25,6 +26,10 @@ void CoordinatorCore::Prepare(const PrepareRequest& request, Instant now) {
   if (request.restored_step > 0) {
     restoring::TakePosition(state_.restoring, exported_model::PositionOf(state_));
     evaluations::Drop(state_.evaluation);
+  }
+  const bool reads = request.origin == job::v1::STATE_ORIGIN_CHECKPOINT && request.restored_step == 0;
+  if (reads && row_moves::IsWanted(state_)) {
+    restoring::TakePosition(state_.restoring, row_moves::PositionOf(state_));
   }
   generations::Begin(state_.generations, state_, request, now.steady);
   Journal(now);
@@ -151,6 +156,7 @@ void CoordinatorCore::PutInForce(Instant now) {
   state_.meters.throughput.Reset(now.steady);
   state_.meters.stage_times.Reset();
   state_.meters.row_tiers.Reset();
+  state_.meters.device_tables.Reset();
   state_.meters.cost.Pause();
   state_.meters.activity.Begin(now.wall, active.step, state_.training.ledger->SamplesAt(active.step));
   training::Begin(state_.training, state_, active.step, now.steady);

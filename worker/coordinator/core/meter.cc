@@ -109,6 +109,25 @@ job::v1::RowTiers RowTierMeter::Sum() const {
   return sum;
 }
 
+void DeviceTableMeter::Add(const std::string& member, const job::v1::DeviceTables& tables) {
+  any_ = true;
+  places_[member] = tables;
+  const auto more = [](int64_t count, int64_t by) { return count + std::max<int64_t>(0, by); };
+  counted_.set_used_rows(more(counted_.used_rows(), tables.used_rows()));
+  counted_.set_found_rows(more(counted_.found_rows(), tables.found_rows()));
+  counted_.set_bytes_in(more(counted_.bytes_in(), tables.bytes_in()));
+  counted_.set_bytes_out(more(counted_.bytes_out(), tables.bytes_out()));
+}
+
+job::v1::DeviceTables DeviceTableMeter::Sum() const {
+  job::v1::DeviceTables sum = counted_;
+  for (const auto& [member, tables] : places_) {
+    if (sum.place() == plan::v1::TABLE_PLACE_UNSPECIFIED) sum.set_place(tables.place());
+    if (sum.instead().empty()) sum.set_instead(tables.instead());
+  }
+  return sum;
+}
+
 void CostMeter::Restore(double usd, double usd_first, double first_throughput, int64_t paid_samples) {
   usd_ = usd;
   usd_first_ = usd_first;

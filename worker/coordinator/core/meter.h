@@ -87,6 +87,22 @@ class RowTierMeter {
   job::v1::RowTiers counted_;                      // only counters
 };
 
+// Adds up what trainers say of embedding tables on their GPUs.
+class DeviceTableMeter {
+ public:
+  void Add(const std::string& member, const job::v1::DeviceTables& tables);
+  // Forgets where members have tables, but not what was counted. Called at a switch.
+  void Reset() { places_.clear(); }
+  bool empty() const { return !any_; }
+  // The sums, with a place only while members report one, and the first reason why one is not that of the plan.
+  job::v1::DeviceTables Sum() const;
+
+ private:
+  bool any_ = false;
+  std::map<std::string, job::v1::DeviceTables> places_;
+  job::v1::DeviceTables counted_;  // only counters
+};
+
 // Integrates the USD spent (units held x price), and what the first plan would have cost for the same samples.
 class CostMeter {
  public:
@@ -128,6 +144,7 @@ struct Meters {
   ThroughputMeter throughput;
   StageMeter stage_times;
   RowTierMeter row_tiers;
+  DeviceTableMeter device_tables;
   CostMeter cost;
   ActivityMeter activity;
 };

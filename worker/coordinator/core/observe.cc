@@ -65,6 +65,7 @@ job::v1::Observation Observe(const CoreState& view, Instant now) {
   if (view.generations.active)
     view.meters.stage_times.Fill(view.generations.active->plan, view.options.batch_size, out);
   out.set_data_wait_seconds(view.meters.stage_times.data_wait_seconds());
+  if (!view.meters.device_tables.empty()) *out.mutable_device_tables() = view.meters.device_tables.Sum();
   if (!view.meters.row_tiers.empty()) *out.mutable_row_tiers() = view.meters.row_tiers.Sum();
   if (!view.meters.activity.account().id.empty()) view.meters.activity.Fill(now.wall, false, *out.mutable_units());
   out.set_usd_spent(view.meters.cost.usd());

@@ -48,10 +48,11 @@ absl::Status MayFollow(const PlansState& plans, const CoreOptions& options, cons
                                     refused->member(), refused->message());
   }
   const bool tables = std::ranges::any_of(LayersOf(options), [](const model::Layer& layer) { return layer.sparse; });
-  if (tables && desired && desired->plan().has_servers() != request.plan().has_servers()) {
+  // They have another form there, so they move through a checkpoint.
+  if (tables && !options.checkpoints && desired && desired->plan().has_servers() != request.plan().has_servers()) {
     return base::Unimplemented(
-        "plan.servers: a job whose embedding tables are {} cannot train with a plan whose tables are {}: rows do not "
-        "move between trainers and parameter servers",
+        "plan.servers: a job whose embedding tables are {} and that writes no checkpoints cannot train with a plan "
+        "whose tables are {}",
         desired->plan().has_servers() ? "on parameter servers" : "at a trainer",
         request.plan().has_servers() ? "on parameter servers" : "at a trainer");
   }

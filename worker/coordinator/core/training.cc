@@ -11,6 +11,7 @@
 #include "common/base/status.h"
 #include "common/model/convert.h"
 #include "common/model/placement.h"
+#include "worker/coordinator/core/row_moves.h"
 #include "worker/coordinator/core/state.h"
 
 namespace medley::worker::training {
@@ -22,6 +23,7 @@ bool HoldLeases(const CoreState& view) {
   const bool keeps = exported_model::IsKeeping(view) && exported_model::Candidate(view) != nullptr;
   const std::optional<GenerationInfo>& next = view.generations.next;
   return view.ending.suspending || view.hand_over.successor || view.evaluation.pending || keeps ||
+         row_moves::HoldsLeases(view) ||
          (next && (next->switching || (!view.checkpoints.pending && generations::AllWarmed(*next))));
 }
 

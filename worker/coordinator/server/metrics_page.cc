@@ -38,6 +38,20 @@ void AddRowTiers(const job::v1::RowTiers& tiers, metrics::TextPage& page) {
   page.Sample({}, tiers.wait_seconds());
 }
 
+void AddDeviceTables(const job::v1::DeviceTables& tables, metrics::TextPage& page) {
+  using Kind = metrics::TextPage::Kind;
+  const auto family = [&](std::string_view name, std::string_view help, std::string_view label,
+                          const std::map<std::string, int64_t>& values) {
+    page.Family(name, Kind::kCounter, help);
+    for (const auto& [value, count] : values) page.Sample({{label, value}}, static_cast<double>(count));
+  };
+  family("medley_coordinator_embedding_device_rows_total", "Rows that steps on GPUs used", "found",
+         {{"device", tables.found_rows()}, {"host", std::max<int64_t>(0, tables.used_rows() - tables.found_rows())}});
+  family("medley_coordinator_embedding_device_bytes_total",
+         "Bytes of rows, their optimizer state or their gradients that were copied between GPUs and hosts", "to",
+         {{"device", tables.bytes_in()}, {"host", tables.bytes_out()}});
+}
+
 }  // namespace
 
 std::string MetricsText(const job::v1::Observation& seen) {
@@ -76,6 +90,7 @@ std::string MetricsText(const job::v1::Observation& seen) {
   counter("medley_coordinator_data_wait_seconds_total",
           "Seconds that trainers waited for samples, of all trainers together", seen.data_wait_seconds());
   if (seen.has_row_tiers()) AddRowTiers(seen.row_tiers(), page);
+  if (seen.has_device_tables()) AddDeviceTables(seen.device_tables(), page);
   counter("medley_coordinator_recoveries_total", "Recoveries", static_cast<double>(seen.restarts()));
   if (seen.has_agreement()) {
     gauge("medley_coordinator_agreement_fraction", "Share of the steps after which replicas average their parameters",

@@ -129,7 +129,7 @@ TEST(ExecutableTest, EveryFieldAndValueHasADecision) {
     }
   }
   EXPECT_GE(messages.size(), 8U);
-  EXPECT_EQ(enums.size(), 5U);
+  EXPECT_EQ(enums.size(), 6U);
 }
 
 TEST(ExecutableTest, APlanOfThePlannersIsExecuted) {
@@ -179,7 +179,7 @@ TEST(ExecutableTest, EveryValueOfAnEnumerationIsExecutedOrRefusedByName) {
       message.GetReflection()->ClearField(&message, &field);
     }
   });
-  EXPECT_EQ(values, 6);
+  EXPECT_EQ(values, 10);
 }
 
 TEST(ExecutableTest, AsynchronousSchedulesHaveNoServers) {

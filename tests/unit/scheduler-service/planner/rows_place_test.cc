@@ -184,7 +184,7 @@ TEST(BetterPlaceTest, ABoundHoldsForBothPlaces) {
   const model::PlanRequest request = OnePool();
   const auto better = [&](const model::PlanResult& servers, bool servers_known, const model::PlanResult& trainers,
                           bool trainers_known) {
-    return BetterPlace(request, servers, servers_known, trainers, trainers_known);
+    return BetterPlace(request, servers, servers_known, trainers, trainers_known, RowsPlace::kTrainers);
   };
   EXPECT_EQ(better(Answer(3, 2), true, Answer(4, 1), true).lower_bound_usd, 1);
   EXPECT_EQ(better(Answer(3, 2), true, Answer(4, 1), true).plan->cost_usd, 3);

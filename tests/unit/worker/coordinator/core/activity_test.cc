@@ -258,5 +258,32 @@ TEST(RowTierMeterTest, AddsUpWhatMembersKeepAndCount) {
   EXPECT_EQ(sum.loaded_rows(), 20);
 }
 
+TEST(DeviceTableMeterTest, AddsUpWhatMembersCountAndForgetsWhereTheyHadTables) {
+  DeviceTableMeter meter;
+  EXPECT_TRUE(meter.empty());
+  job::v1::DeviceTables tables;
+  tables.set_place(plan::v1::TABLE_PLACE_CACHE);
+  tables.set_used_rows(10);
+  tables.set_found_rows(7);
+  tables.set_bytes_in(300);
+  tables.set_bytes_out(200);
+  meter.Add("a", tables);
+  tables.set_instead("The plan has more.");
+  meter.Add("b", tables);
+  EXPECT_FALSE(meter.empty());
+  job::v1::DeviceTables sum = meter.Sum();
+  EXPECT_EQ(sum.place(), plan::v1::TABLE_PLACE_CACHE);
+  EXPECT_EQ(sum.instead(), "The plan has more.");
+  EXPECT_EQ(sum.used_rows(), 20);
+  EXPECT_EQ(sum.found_rows(), 14);
+  EXPECT_EQ(sum.bytes_in(), 600);
+  EXPECT_EQ(sum.bytes_out(), 400);
+  meter.Reset();
+  sum = meter.Sum();
+  EXPECT_EQ(sum.place(), plan::v1::TABLE_PLACE_UNSPECIFIED);
+  EXPECT_EQ(sum.instead(), "");
+  EXPECT_EQ(sum.used_rows(), 20);
+}
+
 }  // namespace
 }  // namespace medley::worker

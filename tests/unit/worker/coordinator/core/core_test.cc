@@ -307,7 +307,7 @@ TEST_F(CoreTest, APlanThatTheRuntimeCannotExecuteIsRefused) {
   EXPECT_TRUE(core_.TakeCommands().empty());
 }
 
-TEST_F(CoreTest, APlanThatWouldMoveRowsBetweenTrainersAndServersIsRefused) {
+TEST_F(CoreTest, APlanThatWouldMoveRowsBetweenTrainersAndServersIsRefusedWithoutCheckpoints) {
   CoreOptions options = Options();
   options.model = ModelOf({{.name = "embedding", .weight_bytes = 4, .sparse = true}});
   CoordinatorCore core(options, Now(), std::nullopt);
@@ -330,8 +330,8 @@ TEST_F(CoreTest, APlanThatWouldMoveRowsBetweenTrainersAndServersIsRefused) {
   slot.set_pool("a");
   EXPECT_THAT(core.ApplyPlan(request, Now()).status(),
               StatusIs(absl::StatusCode::kUnimplemented,
-                       HasSubstr("plan.servers: a job whose embedding tables are at a trainer cannot train with a plan "
-                                 "whose tables are on parameter servers")));
+                       HasSubstr("plan.servers: a job whose embedding tables are at a trainer and that writes no "
+                                 "checkpoints cannot train with a plan whose tables are on parameter servers")));
   EXPECT_EQ(core.Observe(Now()).missing_members_size(), 1) << "the first plan is in force";
 }
 

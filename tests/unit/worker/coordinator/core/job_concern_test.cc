@@ -59,18 +59,21 @@ TEST(PlansConcernTest, WhichPlansFollow) {
     int64_t plan, refused;
     bool servers;
     std::string error;
+    bool checkpoints = true;
   };
   const std::vector<Case> cases = {
       {"a newer one", 6, 0, true, ""},
       {"the same again", 5, 0, true, ""},
       {"an older one", 4, 0, true, "plan 4 is older than plan 5"},
       {"the one that was given up", 6, 6, true, "plan 6 was given up, because job-0-a-0 cannot run it: no"},
-      {"tables move", 6, 0, false, "rows do not move between trainers and parameter servers"},
+      {"tables move", 6, 0, false, ""},
+      {"tables cannot move", 6, 0, false, "that writes no checkpoints cannot train with a plan", false},
   };
   CoreOptions options = Options();
   options.model = std::make_shared<const model::Model>(model::Model{.layers = {{.sparse = true}}});
   for (const Case& each : cases) {
     SCOPED_TRACE(each.name);
+    options.checkpoints = each.checkpoints;
     PlansState plans;
     plans::Accept(plans, sim::MakePlan(5, 1, 1, 1, "a"));
     if (each.refused > 0) plans::Refuse(plans, *plans.desired, each.refused, "job-0-a-0", "no");

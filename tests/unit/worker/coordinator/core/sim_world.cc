@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "common/base/status.h"
+#include "common/model/model.h"
 #include "common/model/rows_member.h"
 
 namespace medley::worker::sim {
@@ -22,6 +24,10 @@ CoreOptions MakeOptions(const WorldOptions& world) {
   options.retry_wait = base::milliseconds(100);
   options.slow_for = base::milliseconds(200);
   options.standby = {.hold = base::milliseconds(200), .interval = base::milliseconds(50)};
+  if (world.whole_tables) {
+    options.model = std::make_shared<const model::Model>(model::Model{
+        .layers = {{.name = "table", .weight_bytes = 4, .sparse = true}, {.name = "fc", .weight_bytes = 4}}});
+  }
   if (world.keep_best) {
     options.selection = {.metric = "score", .validation = world.validation, .test = true};
     options.exports = true;
@@ -93,6 +99,13 @@ job::v1::ApplyPlanRequest MakePlanWithRows(int64_t generation, int stage0, int s
   return request;
 }
 
+job::v1::ApplyPlanRequest MakePlanWithTables(int64_t generation, int stage1, const std::string& pool) {
+  job::v1::ApplyPlanRequest request = MakePlan(generation, 1, stage1, 0, pool);
+  request.mutable_plan()->mutable_stages(0)->clear_syncs();
+  request.mutable_plan()->clear_servers();
+  return request;
+}
+
 job::v1::ApplyPlanRequest MakeReplicas(int64_t generation, int units, const std::string& pool,
                                        plan::v1::SyncMode mode) {
   job::v1::ApplyPlanRequest request;
@@ -147,6 +160,7 @@ void World::NewPlan() {
                                                     : MakeReplicas(plan_generation_, 1 + some(3), pool, options_.mode);
   if (options_.rows_in_trainers && rng_.Below(2) == 0)
     plan_ = MakePlanWithRows(plan_generation_, some(3), some(3), pool);
+  if (options_.whole_tables && rng_.Below(2) == 0) plan_ = MakePlanWithTables(plan_generation_, some(3), pool);
   if (options_.slow_members) DetectSlowMembers();
   if (!core_) return;
   const absl::StatusOr<int64_t> generation = core_->ApplyPlan(plan_, Now());

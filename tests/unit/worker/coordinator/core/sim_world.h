@@ -35,6 +35,7 @@ struct WorldOptions {
   bool validation = false;        // with keep_best: the test data are evaluated once, at the end
   bool slow_members = false;      // trainers become slow and fast again; plans detect it
   bool rows_in_trainers = false;  // in half of the plans, in shards that die with their trainers
+  bool whole_tables = false;      // in half of the plans, at the only trainer of the first stage; needs checkpoints
   int max_fruitless = 1000;
   size_t kept_pushes = 0;  // steps whose pushes a trainer keeps at most
   // Changes what a member says, before it is sent; null: nothing.
@@ -48,6 +49,9 @@ job::v1::ApplyPlanRequest MakePlan(int64_t generation, int stage0, int stage1, i
 
 // The same with the shards in the trainers of the first stage.
 job::v1::ApplyPlanRequest MakePlanWithRows(int64_t generation, int stage0, int stage1, const std::string& pool);
+
+// The same with the tables at the only trainer of the first stage.
+job::v1::ApplyPlanRequest MakePlanWithTables(int64_t generation, int stage1, const std::string& pool);
 
 // One stage of replicas that average their parameters, in a third of the steps with PERCENTAGE.
 job::v1::ApplyPlanRequest MakeReplicas(int64_t generation, int units, const std::string& pool, plan::v1::SyncMode mode);

@@ -67,6 +67,27 @@ TEST(SimulationTest, ShardsInTrainers) {
   EXPECT_GT(rescales, 100 / kShare);
 }
 
+// Plans with servers and plans whose tables are at a trainer follow each other: every such move goes through a
+// checkpoint, and loses no step unless something else is lost.
+TEST(SimulationTest, TablesMoveBetweenATrainerAndServers) {
+  int kills = 0, recoveries = 0;
+  int64_t rescales = 0;
+  for (uint64_t seed = 11001; seed <= Last(11001, 300); ++seed) {
+    World world({.seed = seed, .disturbances = 10, .rows = 121, .lag = seed % 5 == 0 ? 3 : 1, .whole_tables = true});
+    ASSERT_EQ(world.Run(), "") << "seed " << seed;
+    kills += world.kills();
+    for (const job::v1::SwitchRecord& record : world.last().switches()) {
+      recoveries += record.recovery() ? 1 : 0;
+      rescales += record.recovery() ? 0 : 1;
+      if (record.recovery()) continue;
+      EXPECT_EQ(record.lost_steps(), 0) << "seed " << seed << ": " << record.ShortDebugString();
+    }
+  }
+  EXPECT_GT(kills, 300 / kShare);
+  EXPECT_GT(recoveries, 300 / kShare);
+  EXPECT_GT(rescales, 100 / kShare);
+}
+
 // Whatever it does meanwhile: switches, checkpoints, evaluation.
 TEST(SimulationTest, HandOversAlone) {
   int hand_overs = 0;

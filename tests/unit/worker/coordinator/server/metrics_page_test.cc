@@ -54,6 +54,19 @@ TEST(MetricsPageTest, SaysWhichRowsAreInMemory) {
   }
 }
 
+TEST(MetricsPageTest, SaysWhichRowsAreOnGpus) {
+  job::v1::Observation seen;
+  seen.mutable_device_tables()->set_used_rows(50);
+  seen.mutable_device_tables()->set_found_rows(40);
+  seen.mutable_device_tables()->set_bytes_in(800);
+  seen.mutable_device_tables()->set_bytes_out(700);
+  const std::string text = MetricsText(seen);
+  for (const char* line : {"_rows_total{found=\"device\"} 40", "_rows_total{found=\"host\"} 10",
+                           "_bytes_total{to=\"device\"} 800", "_bytes_total{to=\"host\"} 700"}) {
+    EXPECT_THAT(text, HasSubstr("\nmedley_coordinator_embedding_device" + std::string(line) + "\n"));
+  }
+}
+
 TEST(MetricsPageTest, NeedsATokenWhereOneIsSet) {
   auto readers = http_server::Readers::OfTokens("0123456789abcdef");
   ASSERT_TRUE(readers.ok());
