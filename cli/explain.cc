@@ -31,6 +31,24 @@ using base::FormatDecimal;
 
 constexpr double kBinds = 1e-3;  // a constraint binds when its value is within this fraction of its bound
 
+// Where the rows of the stage's embedding tables are, of a unit with a GPU.
+std::string ExplainTables(const model::Tables& tables) {
+  switch (tables.place) {
+    case model::TablePlace::kUnspecified:
+      return "";
+    case model::TablePlace::kDevice:
+      return "  tables: whole in the memory of the GPU, so nothing is pulled, and the stage has one unit\n";
+    case model::TablePlace::kCache:
+      return fmt::sprintf(
+          "  tables: on the host; the GPU has a cache of %s bytes, in which %s %% of the rows are expected\n",
+          FormatDecimal(static_cast<double>(tables.cache_bytes), 0).c_str(),
+          FormatDecimal(100 * tables.hits, 1).c_str());
+    case model::TablePlace::kHost:
+      return "  tables: in the memory of hosts; each step copies its rows to the GPU\n";
+  }
+  return "";
+}
+
 void ExplainStages(const Planned& planned, std::string& out) {
   const model::ProvisionedPlan& plan = *planned.result.plan;
   for (size_t i = 0; i < plan.stages.size(); ++i) {
@@ -41,6 +59,7 @@ void ExplainStages(const Planned& planned, std::string& out) {
     out += fmt::sprintf("  %s bound: computes %s s and communicates %s s per batch, both at the same time\n",
                         s.compute_seconds >= s.comm_seconds ? "compute" : "communication",
                         FormatDecimal(s.compute_seconds, 6).c_str(), FormatDecimal(s.comm_seconds, 6).c_str());
+    out += ExplainTables(s.tables);
     if (slowest) {
       out += fmt::sprintf("  limits the throughput: %s samples/s\n", FormatDecimal(s.throughput, 1).c_str());
     } else {

@@ -51,6 +51,11 @@ std::string PlanTable(const Planned& planned) {
   if (plan.trainers_with_rows > 0) {
     table.Add({"-", "embedding rows", "(in the trainers)", std::to_string(plan.trainers_with_rows), "", "", ""});
   }
+  for (const model::ProvisionedStage& s : plan.stages) {
+    if (!s.tables.OnDevice()) continue;
+    const bool cached = s.tables.place == model::TablePlace::kCache;
+    table.Add({"-", cached ? "cached rows" : "tables", "(on its GPU)", "1", "", "", ""});
+  }
   return table.Text();
 }
 

@@ -26,6 +26,7 @@ std::string Summary(const PricedRequest& priced, const model::ProvisionedPlan& p
     const std::string layers = s.first_layer == s.last_layer ? std::to_string(s.first_layer)
                                                              : fmt::format("{}-{}", s.first_layer, s.last_layer);
     out += fmt::format("{}{} {} x{}", out.empty() ? "" : ", ", layers, s.resource_type, s.units);
+    if (s.tables.OnDevice()) out += s.tables.place == model::TablePlace::kDevice ? " with tables" : " with cached rows";
   }
   if (plan.server_units > 0) out += fmt::format(", servers {} x{}", priced.request.server_type, plan.server_units);
   if (plan.trainers_with_rows > 0) out += fmt::format(", rows in {} trainers", plan.trainers_with_rows);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <set>
 
+#include "cli/cluster/embedding_view.h"
 #include "cli/format.h"
 #include "cli/table.h"
 #include "operator/api/training_job.h"
@@ -213,6 +214,10 @@ std::vector<std::string> Plan(const Story& story, const ops::JobStatus& status, 
   }
   if (plan.trainers_with_rows > 0) {
     table.Add({"-", "embedding rows", "(in the trainers)", std::to_string(plan.trainers_with_rows), "-", "-", ""});
+  }
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    if (plan.stages[i].tables.empty()) continue;
+    table.Add({std::to_string(i), "embedding tables", TablesText(plan.stages[i].tables), "", "", "", ""});
   }
   for (std::string& line : Lines(table.Text())) body.push_back(std::move(line));
   if (record != nullptr) body.push_back(Proof(*record));

@@ -201,6 +201,9 @@ std::vector<std::string> StoryLines(const Story& story, base::WallTime now) {
   if (status.observed && status.observed->embeddings) {
     Section("rows of embedding tables", {EmbeddingSentence(*status.observed->embeddings)}, lines);
   }
+  if (status.observed && status.observed->tables) {
+    Section("embedding tables of GPUs", {TablesSentence(*status.observed->tables)}, lines);
+  }
   Section("cost", Money(status), lines);
   Section("generation switches, newest first", Switches(status, now), lines);
   Section("events, newest last", Events(story, now, once), lines);

@@ -150,6 +150,9 @@ Summary Summarise(const RunRecord& record, const Scenario& scenario) {
   if (last.observed.embeddings) {
     summary.lines.push_back(fmt::format("{:<23} {}", "embedding rows", EmbeddingSentence(*last.observed.embeddings)));
   }
+  if (last.observed.tables) {
+    summary.lines.push_back(fmt::format("{:<23} {}", "embedding tables", TablesSentence(*last.observed.tables)));
+  }
   summary.lines.push_back(fmt::format("{:<23} {:.1f}", "seconds", record.seconds));
   for (const PlanThroughput& plan : ThroughputOfPlans(record.points)) {
     summary.lines.push_back(fmt::format("{:<23} generation {}: {} samples/s expected, {} measured ({:+.0f} %)",

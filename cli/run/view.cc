@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/cluster/embedding_view.h"
 #include "cli/table.h"
 #include "common/base/quantity.h"
 #include "common/model/task.h"
@@ -57,6 +58,10 @@ std::vector<std::string> PlanTable(const ops::PlanStatus& plan) {
   if (plan.trainers_with_rows > 0) {
     lines.push_back(fmt::format("  {:<7} {:<22} {:<16} {:>5} {:>12}", "rows", "", "(in the trainers)",
                                 plan.trainers_with_rows, "-"));
+  }
+  for (const ops::PlanStatus::Stage& stage : plan.stages) {
+    if (stage.tables.empty()) continue;
+    lines.push_back(fmt::format("  {:<7} {:<22} {}", "tables", stage.layers, TablesText(stage.tables)));
   }
   // Those of a job with spec.objective.fastest have no price.
   const bool fastest = std::ranges::any_of(

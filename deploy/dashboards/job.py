@@ -100,6 +100,14 @@ def make():
              (f"rate(medley_job_embedding_disk_wait_seconds_total{{{JOB}}}[$__rate_interval])", "seconds of waiting")], "none", width=8, low=0)
     d.lines("Bytes of rows", "Rows in memory, and files of rows on the disks.",
             [(f"medley_job_embedding_row_bytes{{{JOB}}}", "{{place}}")], "bytes", width=8, low=0)
+    d.row("Rows on GPUs")
+    used = "medley_job_embedding_device_rows_total"
+    d.lines("Rows found on the GPU", "Of the rows that steps used, the share that was in the GPU's memory: all of whole tables, and of a cache "
+            "those that are used often.",
+            [(f'sum(rate({used}{{{JOB}, found="device"}}[$__rate_interval])) / sum(rate({used}{{{JOB}}}[$__rate_interval]))', "on the GPU")],
+            "percentunit", width=12, low=0)
+    d.lines("Bytes of rows copied", "Bytes of rows, their optimizer state or their gradients that are copied to GPUs and back.",
+            [(f"rate(medley_job_embedding_device_bytes_total{{{JOB}}}[$__rate_interval])", "to the {{to}}")], "Bps", width=12, low=0)
     d.row("Restarts and recoveries")
     d.stat("Restarts", "Restarts of the whole job from its last checkpoint.", f"medley_job_restarts_total{{{JOB}}}", "none",
            thresholds=[(None, "green"), (1, "yellow"), (4, "red")])

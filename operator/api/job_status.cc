@@ -27,7 +27,7 @@ PlanStatus ReadPlan(const Reader& reader) {
   plan.summary = reader.String("summary");
   for (const Reader& stage : reader.List("stages")) {
     plan.stages.push_back({stage.String("layers"), stage.String("pool"), static_cast<int>(stage.Int("units", 0)),
-                           stage.Number("throughput", 0), stage.String("zone")});
+                           stage.Number("throughput", 0), stage.String("zone"), stage.String("tables")});
   }
   for (const Reader& other : reader.List("alternatives")) {
     plan.alternatives.push_back({other.String("label"), other.Number("throughput", 0), other.Quantity("usdPerHour", 0),
@@ -54,6 +54,7 @@ Json PlanJson(const PlanStatus& plan) {
                  {"units", stage.units},
                  {"throughput", Rounded(stage.throughput, 10)}};
     if (!stage.zone.empty()) item["zone"] = stage.zone;
+    if (!stage.tables.empty()) item["tables"] = stage.tables;
     stages.push_back(std::move(item));
   }
   Json alternatives = Json::array();
@@ -141,6 +142,10 @@ ObservedStatus ReadObserved(const Reader& reader) {
     observed.embeddings =
         EmbeddingStatus{rows.Int("rowsInMemory", 0), rows.Int("rowsOnDisk", 0), rows.Number("hitRate", 0)};
   }
+  if (reader.Has("tables")) {
+    const Reader tables = reader.Child("tables");
+    observed.tables = TablesStatus{tables.String("place"), tables.Number("hitRate", 0), tables.String("message")};
+  }
   observed.metrics = ReadMetrics(reader);
   for (const Reader& item : reader.List("evaluations")) observed.evaluations.push_back(ReadEvaluation(item));
   if (reader.Has("best")) {
@@ -174,6 +179,10 @@ Json ObservedJson(const ObservedStatus& observed) {
     json["embeddings"] = {{"rowsInMemory", rows->rows_in_memory},
                           {"rowsOnDisk", rows->rows_on_disk},
                           {"hitRate", Rounded(rows->hit_rate, 1000)}};
+  }
+  if (const auto& tables = observed.tables) {
+    json["tables"] = {{"place", tables->place}, {"hitRate", Rounded(tables->hit_rate, 1000)}};
+    if (!tables->message.empty()) json["tables"]["message"] = tables->message;
   }
   if (observed.samples_total > 0) json["progress"] = fmt::format("{}%", observed.progress_percent);
   if (Json metrics = MetricsJson(observed.metrics); !metrics.empty()) json["metrics"] = std::move(metrics);

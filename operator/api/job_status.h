@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "operator/api/conditions.h"
+#include "operator/api/embedding_status.h"
 #include "operator/api/goodput_status.h"
 
 namespace medley::ops {
@@ -38,8 +39,9 @@ struct PlanStatus {
     std::string layers;  // "1-5"
     std::string pool;
     int units = 0;
-    double throughput = 0;  // samples/s, estimated for the stage
-    std::string zone = {};  // that its pods are pinned to; empty: any
+    double throughput = 0;    // samples/s, estimated for the stage
+    std::string zone = {};    // that its pods are pinned to; empty: any
+    std::string tables = {};  // Device, Cache or Host; empty: no embedding tables for a GPU
     bool operator==(const Stage&) const = default;
   };
   // The best plan that uses one pool only (PlanResponse.alternatives), for users to compare the plan with.
@@ -101,14 +103,6 @@ struct CoursePoint {
   bool operator==(const CoursePoint&) const = default;
 };
 
-// Rows of embedding tables, where not all are in memory.
-struct EmbeddingStatus {
-  int64_t rows_in_memory = 0;
-  int64_t rows_on_disk = 0;
-  double hit_rate = 0;  // part of the rows that steps used which did not have to be read from the disk
-  bool operator==(const EmbeddingStatus&) const = default;
-};
-
 struct ObservedStatus {
   double throughput = 0;
   int64_t samples = 0;
@@ -126,6 +120,7 @@ struct ObservedStatus {
   std::optional<ExportedStatus> exported;
   std::vector<CoursePoint> course{};            // in the order of the steps
   std::optional<EmbeddingStatus> embeddings{};  // absent: all rows are in memory
+  std::optional<TablesStatus> tables{};         // absent: no trainer with tables computes on a GPU
   bool operator==(const ObservedStatus&) const = default;
 };
 

@@ -140,6 +140,12 @@ void FillEmbeddingRows(const EmbeddingRows& rows, JobSnapshot& out) {
   out.embedding_wait_seconds = rows.wait_seconds;
 }
 
+void FillDeviceTables(const DeviceTables& tables, JobSnapshot& out) {
+  const auto number = [](int64_t count) { return static_cast<double>(std::max<int64_t>(0, count)); };
+  out.embedding_device_rows = {{"device", number(tables.found)}, {"host", number(tables.used - tables.found)}};
+  out.embedding_device_bytes = {{"device", number(tables.bytes_in)}, {"host", number(tables.bytes_out)}};
+}
+
 }  // namespace
 
 JobSnapshot SnapshotOf(const lifecycle::JobInput& input, const lifecycle::Memory& memory, const Observation* observed) {
@@ -172,6 +178,7 @@ JobSnapshot SnapshotOf(const lifecycle::JobInput& input, const lifecycle::Memory
       out.synchronisation_ratio = observed->agreement->ratio;
     }
     if (observed->embedding_rows) FillEmbeddingRows(*observed->embedding_rows, out);
+    if (observed->device_tables) FillDeviceTables(*observed->device_tables, out);
   }
   return out;
 }

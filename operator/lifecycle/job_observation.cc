@@ -53,6 +53,8 @@ model::PlanRequest RequestWith(const TrainingJob& job, const PlanRecord& record,
   AddHeldPools(record, request);
   const bool inside = record.plan.servers && record.plan.servers->in_trainers;
   request.rows = inside ? model::RowsPlace::kTrainers : model::RowsPlace::kServers;
+  const auto on_device = [](const model::Stage& stage) { return stage.tables.OnDevice(); };
+  if (std::ranges::any_of(record.plan.stages, on_device)) request.rows = model::RowsPlace::kDevice;
   return request;
 }
 

@@ -28,6 +28,12 @@ EmbeddingStatus EmbeddingsOf(const EmbeddingRows& rows) {
   return {rows.in_memory, rows.on_disk, std::max(0.0, 1 - static_cast<double>(rows.loaded) / pulled)};
 }
 
+TablesStatus TablesOf(const DeviceTables& tables) {
+  const auto used = static_cast<double>(std::max<int64_t>(1, tables.used));
+  return {std::string(model::NameOf(tables.place)), std::clamp(static_cast<double>(tables.found) / used, 0.0, 1.0),
+          tables.instead};
+}
+
 ObservedStatus ObservedOf(const Observation& seen) {
   ObservedStatus observed;
   observed.throughput = seen.throughput;
@@ -39,6 +45,7 @@ ObservedStatus ObservedOf(const Observation& seen) {
   observed.bad_rows = seen.bad_rows;
   observed.last_checkpoint_step = seen.last_checkpoint_step;
   if (seen.embedding_rows) observed.embeddings = EmbeddingsOf(*seen.embedding_rows);
+  if (seen.device_tables) observed.tables = TablesOf(*seen.device_tables);
   observed.metrics = seen.metrics;
   for (const Evaluation& e : seen.evaluations) {
     observed.evaluations.push_back({e.step, e.epochs, e.loss, e.metrics, e.at});
@@ -131,6 +138,14 @@ void RecordCheckpointFailure(Pass& pass, const Observation& seen) {
   if (!known) pass.Warning(reason, message);
 }
 
+// Once for each sentence, before it is in the status.
+void RecordTables(Pass& pass, const Observation& seen) {
+  if (!seen.device_tables || seen.device_tables->instead.empty()) return;
+  const std::optional<ObservedStatus>& before = pass.report.observed;
+  if (before && before->tables && before->tables->message == seen.device_tables->instead) return;
+  pass.Warning("TablesElsewhere", seen.device_tables->instead);
+}
+
 bool Trains(const Observation& seen) {
   return seen.generation > 0 && seen.phase != JobPhase::kUnknown && seen.phase != JobPhase::kWaiting &&
          seen.phase != JobPhase::kFailed && seen.phase != JobPhase::kSuspended;
@@ -145,6 +160,7 @@ void RecordObservation(Pass& pass) {
   if (seen.samples_total > 0 || !status.observed) {
     std::vector<CoursePoint> course = status.observed ? std::move(status.observed->course) : std::vector<CoursePoint>();
     AddToCourse({seen.step, seen.loss, seen.throughput}, course);
+    RecordTables(pass, seen);
     status.observed = ObservedOf(seen);
     status.observed->course = std::move(course);
   }

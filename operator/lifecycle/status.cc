@@ -142,7 +142,8 @@ void FillPlanStatus(Pass& pass) {
     }
     for (const model::Group& group : stage.groups) {
       const auto zone = zones.find(group.pool);
-      status.stages.push_back({layers, group.pool, group.units, throughput, zone == zones.end() ? "" : zone->second});
+      status.stages.push_back({layers, group.pool, group.units, throughput, zone == zones.end() ? "" : zone->second,
+                               std::string(model::NameOf(stage.tables.place))});
     }
   }
   for (const auto& [pool, units] : model::TrainersByPool(plan)) {

@@ -8,6 +8,7 @@
 #include "common/base/status.h"
 #include "common/certificates/job_certificates.h"
 #include "common/model/convert.h"
+#include "common/model/convert_tables.h"
 #include "common/model/task.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/context.h"
@@ -153,6 +154,16 @@ Observation FromProto(const pb::Observation& in) {
                                        .loaded_ahead = rows.ahead_rows(),
                                        .left = rows.left_rows(),
                                        .wait_seconds = rows.wait_seconds()};
+  }
+  if (in.has_device_tables()) {
+    const pb::DeviceTables& tables = in.device_tables();
+    const auto place = model::FromProto(tables.place(), "");
+    out.device_tables = DeviceTables{.place = place.ok() ? *place : model::TablePlace::kUnspecified,
+                                     .used = tables.used_rows(),
+                                     .found = tables.found_rows(),
+                                     .bytes_in = tables.bytes_in(),
+                                     .bytes_out = tables.bytes_out(),
+                                     .instead = tables.instead()};
   }
   for (const pb::LeftOutMember& member : in.left_out()) {
     out.left_out.push_back({member.member(), model::TimeFromProto(member.since())});

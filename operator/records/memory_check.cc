@@ -11,6 +11,7 @@
 #include "common/model/profile.h"
 #include "common/model/sample_bytes.h"
 #include "common/program/compile.h"
+#include "common/program/table_place.h"
 
 namespace medley::ops {
 namespace {
@@ -33,14 +34,16 @@ double LargestStage(const model::ExecutionPlan& plan, const model::Profile& prof
   for (const model::Stage& stage : plan.stages) {
     const bool there = std::ranges::any_of(stage.groups, [&](const auto& group) { return group.pool == pool; });
     if (!there) continue;
-    double bytes = 0;
+    double bytes = 0, tables = 0;
     for (const model::OperationRange& range : stage.operations) {
       for (int i = range.first; i < range.end && i < std::ssize(profile.model.layers); ++i) {
         const model::Layer& layer = profile.model.layers[static_cast<size_t>(i)];
-        if (inside || !model::NeedsServers(layer, pool)) bytes += layer.weight_bytes;
+        const bool table = model::NeedsServers(layer, pool);
+        if (inside || !table) bytes += layer.weight_bytes;
+        if (table) tables += layer.weight_bytes * std::max(1.0, profile.state_factor - 1);
       }
     }
-    most = std::max(most, bytes * profile.state_factor);
+    most = std::max(most, bytes * profile.state_factor + program::RoomOf(stage.tables, tables));
   }
   return most;
 }
@@ -146,12 +149,15 @@ std::optional<MemoryShortage> FindShortage(const TrainingJob& job, const model::
   options.tensors.without_undo = plan.schedule.without_undo;
   std::vector<const ResourcePool*> pools;
   std::vector<bool> on_gpu;
+  std::vector<model::Tables> tables;
   for (const program::Device& device : program->devices) {
+    tables.push_back(model::TablesOf(plan, static_cast<int>(tables.size())));
     pools.push_back(FindPool(offers, device.pool));
     on_gpu.push_back(pools.back() != nullptr && pools.back()->cls == model::ResourceClass::kGpu);
   }
   const std::vector<program::ProcessMemory> needs = program::MemoryOfMembers(*program, profile.model, options, on_gpu);
-  const std::vector<program::ProcessMemory> gpus = program::MemoryOfGpus(*program, profile.model, options, on_gpu);
+  const std::vector<program::ProcessMemory> gpus =
+      program::MemoryOfGpus(*program, profile.model, options, on_gpu, tables);
   for (size_t d = 0; d < needs.size(); ++d) {
     if (std::optional<MemoryShortage> shortage = on_gpu[d] ? ShortageOfGpu(gpus[d], *pools[d]) : std::nullopt) {
       shortage->bound = BoundOf(plan, profile, options, pools[d]->name);

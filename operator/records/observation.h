@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/goodput/category.h"
+#include "common/model/table_place.h"
 
 namespace medley::ops {
 
@@ -118,6 +119,16 @@ struct EmbeddingRows {
   bool operator==(const EmbeddingRows&) const = default;
 };
 
+// Embedding tables of trainers that compute on GPUs. Counters since the coordinator began.
+struct DeviceTables {
+  model::TablePlace place = model::TablePlace::kUnspecified;
+  int64_t used = 0;   // distinct rows that steps asked for
+  int64_t found = 0;  // of these, those that were in the GPU's memory
+  int64_t bytes_in = 0, bytes_out = 0;
+  std::string instead;  // why the place is not that of the plan, as a sentence; empty: it is
+  bool operator==(const DeviceTables&) const = default;
+};
+
 // A trainer that stands by, because it was much slower than usual.
 struct LeftOut {
   std::string member;
@@ -159,6 +170,7 @@ struct Observation {
   std::optional<ExportedModel> exported;
   std::optional<Agreement> agreement;           // only while replicas differ
   std::optional<EmbeddingRows> embedding_rows;  // absent: all are in memory
+  std::optional<DeviceTables> device_tables;    // absent: no trainer with tables computes on a GPU
   bool operator==(const Observation&) const = default;
 };
 

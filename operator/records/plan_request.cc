@@ -13,6 +13,7 @@
 #include "common/model/cluster.h"
 #include "common/model/device.h"
 #include "common/model/execution_plan.h"
+#include "common/model/job_spec.h"
 #include "common/model/link_speed.h"
 #include "common/model/model.h"
 #include "common/model/placement.h"
@@ -80,6 +81,24 @@ void AddMessageCosts(const std::vector<model::Link>& links, double factor, model
     resource.processor_seconds_per_message_in_a_row = factor * link.processor_seconds_per_message_in_a_row;
     resource.computed_bytes_per_message = link.computed_bytes_per_message;
   }
+}
+
+// The memory of a unit's GPU for a trainer: as the profiler of the pool found it, within what the pool's spec says.
+void AddDeviceMemory(const std::vector<model::UnitCpus>& units, const ResourcePool& pool, model::Resource& resource) {
+  if (pool.cls != model::ResourceClass::kGpu) return;
+  const auto measured = std::ranges::find(units, pool.name, &model::UnitCpus::resource_type);
+  if (measured != units.end()) resource.device_memory_bytes = measured->device_memory_bytes;
+  if (pool.memory_bytes <= 0) return;
+  const double found = resource.device_memory_bytes;
+  resource.device_memory_bytes = found > 0 ? std::min(found, pool.memory_bytes) : pool.memory_bytes;
+}
+
+// Rows that come and leave, or may be on the disk, are in shards alone. And without checkpoints no later plan could
+// move rows from a GPU to shards.
+bool KeepsShards(const TrainingJob& job) {
+  if (!job.keeps_checkpoints()) return true;
+  const auto spec = model::ParseJobSpec(kube::Dump(job.spec));
+  return spec.ok() && spec->training.embeddings.has_value();
 }
 
 // The CPU limit of a unit that computes on processors: as the profiler of the pool found it, else what the pool's spec
@@ -167,6 +186,10 @@ void Calibrate(model::Model& model, double calibration) {
       profile.sync_processor_seconds *= factor;
       profile.burst_seconds *= factor;
       profile.undivided_seconds *= factor;
+      if (profile.tables) {
+        profile.tables->seconds *= factor;
+        profile.tables->missed_seconds *= factor;
+      }
       profile.origin = "calibrated";
     }
   }
@@ -214,6 +237,7 @@ model::PlanRequest BuildPlanRequest(const TrainingJob& job, const model::Profile
     resource.offering = offer.pool->offering;
     if (resource.offering && !offer.zone.empty()) resource.offering->zone = offer.zone;
     AddCpus(profile.units, *offer.pool, resource);
+    if (!KeepsShards(job)) AddDeviceMemory(profile.units, *offer.pool, resource);
     request.resources.push_back(std::move(resource));
   }
   AddInterruptions(job, offers, request);

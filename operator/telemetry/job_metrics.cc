@@ -165,6 +165,11 @@ void JobMetrics::WriteValues(TextPage& page) const {
        &JobSnapshot::embedding_pulled},
       {"medley_job_embedding_moved_rows_total", Kind::kCounter, "Rows that have moved", "to",
        &JobSnapshot::embedding_moved},
+      {"medley_job_embedding_device_rows_total", Kind::kCounter, "Rows that steps on GPUs used", "found",
+       &JobSnapshot::embedding_device_rows},
+      {"medley_job_embedding_device_bytes_total", Kind::kCounter,
+       "Bytes of rows, their optimizer state or their gradients that were copied between GPUs and hosts", "to",
+       &JobSnapshot::embedding_device_bytes},
       {"medley_job_score", Kind::kGauge, "Result on the test data", "score", &JobSnapshot::scores},
   };
   for (const Family& family : kFamilies) {

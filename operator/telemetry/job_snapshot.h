@@ -69,6 +69,8 @@ struct JobSnapshot {
   std::map<std::string, double> embedding_rows, embedding_bytes;    // by place
   std::map<std::string, double> embedding_pulled, embedding_moved;  // by where they were found, and to where
   std::optional<double> embedding_wait_seconds;
+  // For tables of trainers that compute on GPUs: by where a row was found, and to where bytes were copied.
+  std::map<std::string, double> embedding_device_rows, embedding_device_bytes;
   std::vector<Stage> stages;
   std::map<std::string, double> scores;  // on the test data, by the metric, as logLoss
   // Since the start.

@@ -49,6 +49,9 @@ function plan(job) {
     s.throughput ? number(s.throughput) : "", s.zone || ""]);
   if (made.servers) rows.push(["–", "parameter servers", made.serverPool, number(made.servers), price(made.serverPool), "", ""]);
   if (made.trainersWithRows) rows.push(["–", "embedding rows", "in the trainers", number(made.trainersWithRows), "", "", ""]);
+  for (const [i, s] of stages.entries()) {
+    if (s.tables) rows.push([String(i), "embedding tables", ({ Device: "in the GPU's memory", Cache: "cached in the GPU's memory" })[s.tables] || "in the memory of hosts", "", "", "", ""]);
+  }
   const others = (made.alternatives || []).map((a) => [a.label, a.throughput ? number(a.throughput) : "", a.usdPerHour ? usd(a.usdPerHour) : "",
     a.usdTotal ? usd(a.usdTotal) : "", a.reason || ""]);
   return [heading("Plan"),

@@ -182,6 +182,18 @@ TEST(StoryViewTest, SaysHowManyRowsWereInMemory) {
                         "in memory, 12,288 only on the disk\n"));
 }
 
+TEST(StoryViewTest, SaysWhereTablesOfGpusAre) {
+  Story story = RunningStory();
+  EXPECT_THAT(Joined(StoryLines(story, Now())), Not(HasSubstr("embedding tables")));
+  Json status = RunningStatus();
+  status["plan"]["stages"][0]["tables"] = "Device";
+  status["observed"]["tables"] = {{"place", "Device"}, {"hitRate", 1}};
+  story.job = Job(status);
+  const std::string text = Joined(StoryLines(story, Now()));
+  EXPECT_THAT(text, HasSubstr("embedding tables  (in the GPU's memory)"));
+  EXPECT_THAT(text, HasSubstr("embedding tables of GPUs\n  whole tables are in the GPU's memory\n"));
+}
+
 TEST(StoryViewTest, PodsThatDoNotRunAreNamedWithTheirCause) {
   Story story = RunningStory();
   Json status = RunningStatus();

@@ -96,6 +96,16 @@ TEST(SummaryTest, SaysHowManyRowsWereInMemory) {
                        "memory, 12,288 only on the disk"));
 }
 
+TEST(SummaryTest, SaysWhereTablesOfGpusWere) {
+  RunRecord record = Good();
+  EXPECT_THAT(Summarise(record, {}).lines, Not(Contains(HasSubstr("embedding tables"))));
+  record.last.observed.tables = ops::TablesStatus{"Cache", 0.81, "The plan has more."};
+  EXPECT_THAT(
+      Summarise(record, {}).lines,
+      Contains("embedding tables        rows that are used often are in the GPU's memory; 81.0 % of the rows that "
+               "steps used were there. The plan has more."));
+}
+
 TEST(SummaryTest, AllMetricsOfTheTaskAreShown) {
   RunRecord record = Good();
   record.last.observed.metrics = {{"mse", 1234567.25}, {"mae", 900.5}, {"r2", 0.875}, {"test_samples", 500}};

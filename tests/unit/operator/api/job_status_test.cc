@@ -32,6 +32,7 @@ JobStatus Full() {
   status.observed->best = BestStatus{64, 1, "auc", 0.89, "Validation"};
   status.observed->exported = ExportedStatus{"Best", 64, 1};
   status.observed->embeddings = EmbeddingStatus{4096, 12288, 0.81};
+  status.observed->tables = TablesStatus{"Cache", 0.8, "The plan has more."};
   status.observed->course = {{10, 0.6, 20000}, {20, 0.5, 20100.5}};
   status.cost = CostStatus{0.83, "2026-11-21T07:15:00.000000Z", 0.034, 0.41};
   status.goodput.emplace();
@@ -59,6 +60,7 @@ TEST(JobStatusTest, SurvivesJson) {
   EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).observed->best, Full().observed->best);
   EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).observed->exported, Full().observed->exported);
   EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).observed->embeddings, Full().observed->embeddings);
+  EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).observed->tables, Full().observed->tables);
   EXPECT_EQ(JobStatus::FromJson(Full().ToJson()).goodput, Full().goodput);
   EXPECT_EQ(Full().ToJson()["goodput"]["share"], 0.9036);
   EXPECT_EQ(JobStatus::FromJson(kube::Json()), JobStatus());

@@ -121,6 +121,20 @@ TEST(LifecycleTest, TheStatusSaysHowManyRowsWereInMemory) {
   EXPECT_EQ(cluster.status().observed->embeddings, (EmbeddingStatus{10, 30, 0.8}));
 }
 
+// One Event for each sentence.
+TEST(LifecycleTest, AnEventSaysThatTablesAreElsewhereThanPlanned) {
+  FakeCluster cluster = FakeCluster::Training();
+  cluster.coordinator().device_tables = DeviceTables{.place = model::TablePlace::kDevice, .used = 100, .found = 100};
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.status().observed->tables, (TablesStatus{"Device", 1, ""}));
+  EXPECT_FALSE(cluster.HasEvent("TablesElsewhere", ""));
+  cluster.coordinator().device_tables =
+      DeviceTables{.place = model::TablePlace::kCache, .used = 200, .found = 150, .instead = "The plan has more."};
+  ASSERT_TRUE(cluster.Settle()) << cluster.trace();
+  EXPECT_EQ(cluster.status().observed->tables, (TablesStatus{"Cache", 0.75, "The plan has more."}));
+  EXPECT_TRUE(cluster.HasEvent("TablesElsewhere", "The plan has more."));
+}
+
 TEST(LifecycleTest, AnotherLeaderDoesNotCountTheSpentMoneyAgain) {
   FakeCluster cluster = FakeCluster::Training();
   cluster.Advance(std::chrono::minutes(30));

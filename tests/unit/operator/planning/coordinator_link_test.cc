@@ -124,11 +124,19 @@ TEST_F(CoordinatorLinkTest, TellsWhatTheCoordinatorSaysAndWhatOfItIsNews) {
   last.mutable_row_tiers()->set_ahead_rows(15);
   last.mutable_row_tiers()->set_left_rows(18);
   last.mutable_row_tiers()->set_wait_seconds(0.5);
+  last.mutable_device_tables()->set_place(plan::v1::TABLE_PLACE_CACHE);
+  last.mutable_device_tables()->set_used_rows(50);
+  last.mutable_device_tables()->set_found_rows(40);
+  last.mutable_device_tables()->set_bytes_in(800);
+  last.mutable_device_tables()->set_bytes_out(700);
+  last.mutable_device_tables()->set_instead("The plan has more.");
   coordinator_.Tell(last);
   const auto link = links_.For({"ns", "a"}, {"uid", server_->address(), {kToken, "", ""}}).value();
   EXPECT_THAT(heard_.WaitFor(3), testing::ElementsAre(Pair("a", true), Pair("a", false), Pair("a", true)));
   ASSERT_NE(link->latest(), nullptr);
   EXPECT_EQ(link->latest()->embedding_rows, (EmbeddingRows{10, 30, 1000, 4000, 100, 20, 15, 18, 0.5}));
+  EXPECT_EQ(link->latest()->device_tables,
+            (DeviceTables{model::TablePlace::kCache, 50, 40, 800, 700, "The plan has more."}));
   EXPECT_EQ(link->latest()->generation, 2);
   EXPECT_EQ(link->latest()->step, 12);
 }

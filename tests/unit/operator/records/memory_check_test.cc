@@ -154,6 +154,26 @@ TEST_F(MemoryCheckTest, AGpusMemoryHoldsTheActivations) {
   EXPECT_THAT(shortage->reason.message, HasSubstr("smaller batch"));
 }
 
+// A table of 400 MiB with Adagrad has 800 MiB on the GPU. The planner is asked again with less than it counted.
+TEST_F(MemoryCheckTest, AGpusMemoryHoldsItsTables) {
+  pool_.cls = model::ResourceClass::kGpu;
+  pool_.unit_resources.erase("memory");
+  pool_.memory_bytes = 1000 * kMebibyte;
+  model::Layer& table = profile_.model.layers[0];
+  table.sparse = true;
+  table.weight_bytes = 400 * kMebibyte;
+  table.profiles = {{.resource_type = "cpu", .server_seconds = 1}};
+  model::ExecutionPlan plan = Plan({2});
+  EXPECT_FALSE(FindShortage(job_, profile_, Offers(), plan).has_value()) << "the plan has the tables elsewhere";
+  plan.stages[0].tables.place = model::TablePlace::kDevice;
+  const auto shortage = FindShortage(job_, profile_, Offers(), plan);
+  ASSERT_TRUE(shortage.has_value());
+  EXPECT_THAT(shortage->reason.message, HasSubstr("tables (800 MiB)"));
+  EXPECT_GT(shortage->bound, 1.2 * 800 * kMebibyte);
+  plan.stages[0].tables = {.place = model::TablePlace::kCache, .cache_bytes = 100 << 20};
+  EXPECT_FALSE(FindShortage(job_, profile_, Offers(), plan).has_value());
+}
+
 TEST_F(MemoryCheckTest, TheMemoryOfAGpuBoundsThePlanner) {
   pool_.cls = model::ResourceClass::kGpu;
   pool_.memory_bytes = 4000 * kMebibyte;

@@ -42,6 +42,7 @@ TEST(ObservationTest, ProgressIsNotNews) {
     o.last_checkpoint_step = 15;
     o.epoch = 2;
     o.embedding_rows = EmbeddingRows{.in_memory = 10, .pulled = 100};
+    o.device_tables = DeviceTables{.place = model::TablePlace::kCache, .used = 100, .found = 80};
     o.metrics["auc"] = 0.9;
     o.evaluations.push_back({.step = 20});
     o.best = BestModel{20, 2, "auc", 0.9, true};

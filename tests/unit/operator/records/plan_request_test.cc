@@ -87,6 +87,23 @@ TEST_F(PlanRequestTest, ACatalogPriceAndItsZoneAreSaid) {
   EXPECT_EQ(r.resources[1].price_per_unit_hour, 0.04);
 }
 
+// What the profiler found free, at most what the pool says; and only where rows could also move to shards.
+TEST_F(PlanRequestTest, TheMemoryOfAGpuIsWhatATrainerMayUse) {
+  job_.checkpoint_uri = "s3://bucket/jobs";
+  const auto of_gpu = [&](double measured, double said) {
+    profile_.units = {{.resource_type = "gpu", .device_memory_bytes = measured}};
+    gpu_.memory_bytes = said;
+    return BuildPlanRequest(job_, profile_, {{&gpu_, 2}, {&cpu_, 4}}, {}).resources[0].device_memory_bytes;
+  };
+  EXPECT_EQ(of_gpu(7e8, 1e9), 7e8);
+  EXPECT_EQ(of_gpu(2e9, 1e9), 1e9);
+  EXPECT_EQ(of_gpu(0, 1e9), 1e9) << "not measured yet";
+  EXPECT_EQ(of_gpu(2e9, 0), 2e9);
+  EXPECT_EQ(BuildPlanRequest(job_, profile_, {{&cpu_, 4}}, {}).resources[0].device_memory_bytes, 0);
+  job_.checkpoint_uri = "";
+  EXPECT_EQ(of_gpu(7e8, 1e9), 0) << "without checkpoints rows stay in one form";
+}
+
 TEST_F(PlanRequestTest, GoalsAreWhatIsLeftOfThem) {
   const auto r = BuildPlanRequest(job_, profile_, {{&cpu_, 4}}, {500, 600, 1.5, 1});
   EXPECT_EQ(r.training.TotalSamples(), 500);

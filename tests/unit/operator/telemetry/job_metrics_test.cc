@@ -44,6 +44,8 @@ JobSnapshot Running(double samples, const std::string& uid = "u1") {
   seen.embedding_pulled = {{"memory", 80}, {"ahead", 15}, {"disk", 5}};
   seen.embedding_moved = {{"memory", 20}, {"disk", 18}};
   seen.embedding_wait_seconds = 0.5;
+  seen.embedding_device_rows = {{"device", 40}, {"host", 10}};
+  seen.embedding_device_bytes = {{"device", 800}, {"host", 700}};
   seen.unit_seconds = {{"training", 90.5}, {"startUp", 9.5}};
   seen.bill_usd = {{"training", 0.75}, {"startUp", 0.05}};
   seen.goodput_ratio = 0.9375;
@@ -67,6 +69,10 @@ TEST(JobMetricsTest, HasEveryLabelAndValue) {
                            "\nmedley_job_embedding_moved_rows_total{namespace=\"ml\",job=\"adult\",to=\"memory\"} 20\n",
                            "\nmedley_job_embedding_disk_wait_seconds_total{namespace=\"ml\",job=\"adult\"} "
                            "0.5\n",
+                           "\nmedley_job_embedding_device_rows_total{namespace=\"ml\",job=\"adult\","
+                           "found=\"host\"} 10\n",
+                           "\nmedley_job_embedding_device_bytes_total{namespace=\"ml\",job=\"adult\","
+                           "to=\"device\"} 800\n",
                            "\nmedley_job_unit_seconds{namespace=\"ml\",job=\"adult\",category=\"startUp\"} 9.5\n",
                            "\nmedley_job_bill_usd{namespace=\"ml\",job=\"adult\",category=\"training\"} 0.75\n",
                            "\nmedley_job_goodput_ratio{namespace=\"ml\",job=\"adult\"} 0.9375\n",
