@@ -35,7 +35,7 @@ struct LayerProfile {
   // Parts of burst_seconds in [0, 1]; forward_part 0: neither was measured.
   double forward_part = 0;
   double update_part = 0;
-  double undivided_parallel = 0;  // as compute_parallel, of undivided_seconds; 0: unknown
+  double undivided_parallel = 0;                        // as compute_parallel, of undivided_seconds; 0: unknown
   std::optional<TablesOnDevice> tables = std::nullopt;  // of a layer with tables, measured on a GPU
   bool operator==(const LayerProfile&) const = default;
 };
