@@ -46,11 +46,13 @@ struct Made {
   TableCounts counts;
 };
 
-Made Make(const Graph& graph, const model::Tables& planned) {
+// With so many bytes free when the tables are made, after the block's other parameters.
+Made Make(const Graph& graph, const model::Tables& planned, double free) {
   const BlockSettings settings{
       .optimizer = *MakeOptimizer("adam", 0.01), .device = *OpenTestedDevice(), .tables = planned};
   Made made;
   made.block = *MakeBlock(graph, {0, static_cast<int>(graph.operations.size())}, settings);
+  const WithMemory left(free);
   made.tables = *KeeperOf(*made.block)->MakeTables(settings.optimizer, settings.seed, 1);
   made.counts = KeeperOf(*made.block)->Counts();
   return made;
@@ -63,16 +65,15 @@ double TableBytes(const Graph& graph) {
 TEST(TablesOnDevice, ABlockHasThemWhereThePlanSays) {
   const Graph graph = *BuildGraph(testing::ZooJob("deepfm"));
   const double bytes = TableBytes(graph);
-  const WithMemory enough(4 * bytes);
-  const Made whole = Make(graph, {.place = TablePlace::kDevice});
+  const Made whole = Make(graph, {.place = TablePlace::kDevice}, 4 * bytes);
   EXPECT_EQ(whole.counts.place, TablePlace::kDevice);
   const auto share = static_cast<int64_t>(bytes / 10);
-  const Made cached = Make(graph, {.place = TablePlace::kCache, .cache_bytes = share});
+  const Made cached = Make(graph, {.place = TablePlace::kCache, .cache_bytes = share}, 4 * bytes);
   EXPECT_EQ(cached.counts.place, TablePlace::kCache);
-  const Made host = Make(graph, {.place = TablePlace::kHost});
+  const Made host = Make(graph, {.place = TablePlace::kHost}, 4 * bytes);
   EXPECT_EQ(host.tables, nullptr);
   EXPECT_EQ(host.counts.place, TablePlace::kHost);
-  const Made unsaid = Make(graph, {});
+  const Made unsaid = Make(graph, {}, 4 * bytes);
   EXPECT_EQ(unsaid.counts.place, TablePlace::kDevice) << "as fits";
   for (const Made* made : {&whole, &cached, &host, &unsaid}) EXPECT_EQ(made->counts.instead, "");
 }
@@ -80,15 +81,12 @@ TEST(TablesOnDevice, ABlockHasThemWhereThePlanSays) {
 TEST(TablesOnDevice, ABlockSaysWhyItHasThemElsewhere) {
   const Graph graph = *BuildGraph(testing::ZooJob("deepfm"));
   const double bytes = TableBytes(graph);
-  {
-    const WithMemory little(0.5 * bytes);
-    const Made cached = Make(graph, {.place = TablePlace::kDevice});
-    EXPECT_EQ(cached.counts.place, TablePlace::kCache);
-    EXPECT_THAT(cached.counts.instead, HasSubstr("The plan has embedding tables of "));
-    EXPECT_THAT(cached.counts.instead, HasSubstr("it has a cache of "));
-  }
-  const WithMemory nearly_none(0.01 * bytes);
-  const Made host = Make(graph, {.place = TablePlace::kCache, .cache_bytes = static_cast<int64_t>(0.5 * bytes)});
+  const Made cached = Make(graph, {.place = TablePlace::kDevice}, 0.5 * bytes);
+  EXPECT_EQ(cached.counts.place, TablePlace::kCache);
+  EXPECT_THAT(cached.counts.instead, HasSubstr("The plan has embedding tables of "));
+  EXPECT_THAT(cached.counts.instead, HasSubstr("it has a cache of "));
+  const auto half = static_cast<int64_t>(0.5 * bytes);
+  const Made host = Make(graph, {.place = TablePlace::kCache, .cache_bytes = half}, 0.01 * bytes);
   EXPECT_EQ(host.tables, nullptr);
   EXPECT_EQ(host.counts.place, TablePlace::kHost);
   EXPECT_THAT(host.counts.instead, HasSubstr("The plan has a cache of embedding rows of "));
@@ -140,7 +138,7 @@ TEST(TablesOnDevice, ACacheHasThePartOfItsRowsThatTheDataPromise) {
 
 TEST(TablesOnDevice, SharesOfACacheFollowTheData) {
   Batch data{.shape = {.fields = 2}, .samples = 40};  // the second field is another table's
-  for (int i = 0; i < 40; ++i) data.ids.insert(data.ids.end(), {i % 2 == 0 ? 3 : i, 1});
+  for (int i = 0; i < 40; ++i) data.ids.insert(data.ids.end(), {i % 2 == 0 ? 3 : 50 + i, 1});
   const ParameterSpec table{.rows = 100, .columns = 4, .sparse = true, .fields = 1};
   const auto cached = CachedRowsOf(data.View(0, 40), data.shape, table, 2);
   ASSERT_FALSE(cached.empty());
