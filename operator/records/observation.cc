@@ -25,8 +25,9 @@ Observation WithoutProgress(Observation seen) {
   seen.last_checkpoint_step = 0;
   seen.agreement.reset();
   seen.embedding_rows.reset();
-  if (seen.device_tables)
+  if (seen.device_tables) {
     seen.device_tables = DeviceTables{.place = seen.device_tables->place, .instead = seen.device_tables->instead};
+  }
   return seen;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -127,10 +128,11 @@ TEST_P(ExamplesTest, TrainsTheSameInAPipeline) {
                       .servers = tables.empty() ? 0 : 2,
                       .micro_batches = 2});
   EXPECT_GT(alone.end.metrics().at(metric), least);
-  const double worst = LargestDifference(alone, pipeline);
-  std::printf("%s: %s %.4f; largest relative difference of the loss: %.2e\n", name, metric,
-              alone.end.metrics().at(metric), worst);
-  EXPECT_LT(worst, 1e-4);
+  const double begin = LargestDifference(alone, pipeline, /*steps=*/20), worst = LargestDifference(alone, pipeline);
+  std::printf("%s: %s %.4f; largest relative difference of the loss: %.2e, in 20 steps %.2e\n", name, metric,
+              alone.end.metrics().at(metric), worst, begin);
+  EXPECT_LT(begin, 1e-5);
+  EXPECT_LT(worst, name == std::string("lenet") ? 1e-2 : 1e-4);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ExamplesTest,
@@ -167,9 +169,13 @@ TEST(ExamplesOfBatchNormTest, Trains) {
   const Outcome run =
       Train(Example("resnet", 6, {}, /*epochs=*/2),
             {.stages = {{.end = 3, .units = 1}, {.first = 3, .end = 6, .units = 1}}, .micro_batches = 2});
-  std::printf("resnet: accuracy %.4f; loss %.4f\n", run.end.metrics().at("accuracy"), run.losses.back());
+  constexpr int kLast = 20;  // the loss of one batch is noisy
+  ASSERT_GE(run.losses.size(), size_t{kLast});
+  const double loss = std::accumulate(run.losses.end() - kLast, run.losses.end(), 0.0) / kLast;
+  std::printf("resnet: accuracy %.4f; loss of the last batch %.4f, of %d %.4f\n", run.end.metrics().at("accuracy"),
+              run.losses.back(), kLast, loss);
   EXPECT_GT(run.end.metrics().at("accuracy"), 0.2);
-  EXPECT_LT(run.losses.back(), 0.6);
+  EXPECT_LT(loss, 0.6);
 }
 
 // Batch norm normalises what a replica has of a micro-batch by itself. Four micro-batches of one replica are the same

@@ -55,8 +55,8 @@ class FineTuningTest : public testing::Test {
     options.model_json += R"(, "initialFrom": ")" + (folder_ / "first").string() + "\"";
     return options;
   }
-  // Trains on, at almost no rate and at a real one, under two plans.
-  void Compare(const JobOptions& options, const JobShape& one, const JobShape& several) {
+  // Trains on, at almost no rate and at a real one, under two plans, whose losses differ by less than `most`.
+  void Compare(const JobOptions& options, const JobShape& one, const JobShape& several, double most) {
     const job::v1::Observation first = MakeFirst(options, one);
     const Outcome fresh = Train(options, several);
     JobOptions still = From(options);
@@ -69,9 +69,10 @@ class FineTuningTest : public testing::Test {
     EXPECT_NEAR(same.end.metrics().at("logLoss"), first.metrics().at("logLoss"), 1e-6);
     const Outcome alone = Train(From(options), one), divided = Train(From(options), several);
     EXPECT_LT(alone.losses.front(), 0.8 * fresh.losses.front()) << "it begins where the first one ended";
-    const double worst = LargestDifference(alone, divided);
-    std::printf("largest relative difference of the loss: %.2e\n", worst);
-    EXPECT_LT(worst, 1e-4);
+    const double begin = LargestDifference(alone, divided, /*steps=*/20), worst = LargestDifference(alone, divided);
+    std::printf("largest relative difference of the loss: %.2e, in 20 steps %.2e\n", worst, begin);
+    EXPECT_LT(begin, 1e-5);
+    EXPECT_LT(worst, most);
   }
   void Refused(const JobOptions& options, const JobShape& shape, const std::string& words) {
     JobHarness job(options);
@@ -90,7 +91,7 @@ class FineTuningTest : public testing::Test {
 TEST_F(FineTuningTest, TwoStagesWithServersBeginWithTheWeightsOfAModel) {
   const JobShape one{.stages = {{.end = 5}}};
   const JobShape several{.stages = {{.end = 2, .units = 2}, {.first = 2, .end = 5}}, .servers = 2};
-  Compare(Adult(), one, several);
+  Compare(Adult(), one, several, 1e-4);
   JobOptions other = From(Adult());
   other.hidden = {16, 4};
   Refused(other, several, "the shape of parameter fc2.weight is [16,8] in the export and [16,4] in this job");
@@ -99,7 +100,7 @@ TEST_F(FineTuningTest, TwoStagesWithServersBeginWithTheWeightsOfAModel) {
 TEST_F(FineTuningTest, AModelFromPyTorchBeginsWithTheWeightsOfAnExport) {
   const JobShape one{.stages = {{.end = 7}}};
   const JobShape several{.stages = {{.end = 3, .units = 2}, {.first = 3, .end = 7}}};
-  Compare(FromPyTorch(), one, several);
+  Compare(FromPyTorch(), one, several, 1e-2);
   JobOptions other = From(FromPyTorch());
   other.schema = R"({"label": {"column": 14, "positive": "<=50K"}, "categorical": [1, 3, 5, 6, 7, 8, 9, 13],
                      "numeric": [0, 2, 4, 10, 11, 12]})";

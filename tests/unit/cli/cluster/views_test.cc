@@ -190,7 +190,7 @@ TEST(StoryViewTest, SaysWhereTablesOfGpusAre) {
   status["observed"]["tables"] = {{"place", "Device"}, {"hitRate", 1}};
   story.job = Job(status);
   const std::string text = Joined(StoryLines(story, Now()));
-  EXPECT_THAT(text, HasSubstr("embedding tables  (in the GPU's memory)"));
+  EXPECT_THAT(text, HasSubstr("0      embedding tables   (in the GPU's memory)"));
   EXPECT_THAT(text, HasSubstr("embedding tables of GPUs\n  whole tables are in the GPU's memory\n"));
 }
 

@@ -28,7 +28,8 @@ Observation With(const std::function<void(Observation&)>& change) {
 TEST(ObservationTest, TheFirstIsNews) { EXPECT_TRUE(IsNews(nullptr, Training())); }
 
 TEST(ObservationTest, ProgressIsNotNews) {
-  const Observation before = Training();
+  const Observation before =
+      With([](Observation& o) { o.device_tables = DeviceTables{.place = model::TablePlace::kCache, .used = 10}; });
   EXPECT_FALSE(IsNews(&before, before));
   EXPECT_FALSE(IsNews(&before, With([](Observation& o) {
     o.step = 20;
