@@ -183,15 +183,15 @@ TEST_F(ClickDeviceTest, ACacheIsMadeAgainAcrossMoves) {
                           "rows that are used often in the device's");
 }
 
-// Through a checkpoint, as the forms differ; no step is lost. A busy machine takes long for it, and trains on meanwhile.
+// Through a checkpoint, as the forms differ; no step is lost.
 TEST_F(ClickDeviceTest, TablesMoveFromTheDeviceToServersAndBack) {
-  ExpectLossesAcrossMoves(Census(12), {.stages = {With(plan::v1::TABLE_PLACE_DEVICE)}},
+  ExpectLossesAcrossMoves(Census(4), {.stages = {With(plan::v1::TABLE_PLACE_DEVICE)}},
                           {.stages = {On("device", 0, 5, 2)}, .servers = 2}, "in the memory of the device");
 }
 
 TEST_F(ClickDeviceTest, TablesMoveFromServersToTheDeviceAndBack) {
-  ExpectLossesAcrossMoves(Census(12), {.stages = {On("cpu", 0, 1), On("device", 1, 5)}, .servers = 1},
-                          {.stages = {With(plan::v1::TABLE_PLACE_DEVICE)}});
+  ExpectLossesAcrossMoves(Census(4), {.stages = {On("device", 0, 1), On("device", 1, 5)}, .servers = 1},
+                          {.stages = {With(plan::v1::TABLE_PLACE_DEVICE)}}, "in the memory of the device");
 }
 
 }  // namespace
