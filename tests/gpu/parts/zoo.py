@@ -103,7 +103,7 @@ def models(on_gpu):
     example = lambda name: script(f"examples/{name}/export.py")  # noqa: E731
     return {
         "lenet": Model(lambda: example("lenet").LeNet(), {"image": [1, 28, 28]}, 512 if on_gpu else 32, 10, steps=200 if on_gpu else 40),
-        "mlp": Model(small_mlp, {"x": [64]}, 256 if on_gpu else 32, 10, steps=200 if on_gpu else 40),
+        "mlp": Model(small_mlp, {"input": [64]}, 256 if on_gpu else 32, 10, steps=200 if on_gpu else 40),
         "two-tower": Model(lambda: example("two-tower").TwoTower(),
                            {"numbers": [4], "traits": ([4], 512), "terms": [2], "trades": ([4], 512)}, 4096 if on_gpu else 64, 1),
         "transformer": Model(lambda: example("transformer").Tokens(dropout=0.0), {"numbers": [6], "words": ([8], 1024)},
